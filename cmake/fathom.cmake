@@ -1,0 +1,94 @@
+# Build rules of the project: warnings, ISA flags, and one function for each kind of target.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+find_program(FATHOM_CCACHE ccache)
+if(FATHOM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${FATHOM_CCACHE})
+endif()
+find_program(FATHOM_MOLD mold)
+if(FATHOM_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# Every target of ours: warnings are errors, no contraction of a*b+c (a row's bits must not depend on
+# the compiler's mood), and paths relative to the checkout so that ccache hits across checkouts.
+add_library(fathom_options INTERFACE)
+target_compile_options(fathom_options INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Werror -ffp-contract=off
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+target_include_directories(fathom_options INTERFACE
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+
+set(FATHOM_FLAGS_AVX2 -mavx2 -mfma -mf16c)
+set(FATHOM_FLAGS_AVX512
+  -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx512vbmi -mavx512vbmi2 -mfma -mf16c
+  -Wno-maybe-uninitialized -Wno-uninitialized)  # g++ 12: false alarms inside its own intrinsics
+
+# Compiles the files named x86_avx2*.cc / x86_avx512*.cc of the calling directory for their ISA; the
+# code in them runs only after a check of cpuid (device/cpu_features.h).
+function(fathom_isa_flags)
+  foreach(file IN LISTS ARGN)
+    if(file MATCHES "x86_avx512[^/]*\\.cc$")
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AVX512}")
+    elseif(file MATCHES "x86_avx2[^/]*\\.cc$")
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AVX2}")
+    endif()
+  endforeach()
+endfunction()
+
+# fathom_library(NAME folder DEPS folders... [LIBS external targets...]): every .cc below the calling
+# directory becomes the static library fathom_<folder>.  DEPS are the edges of the include graph.
+function(fathom_library)
+  cmake_parse_arguments(arg "" "NAME" "DEPS;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cc)
+  add_library(fathom_${arg_NAME} STATIC ${sources})
+  fathom_isa_flags(${sources})
+  list(TRANSFORM arg_DEPS PREPEND fathom_)
+  target_link_libraries(fathom_${arg_NAME} PUBLIC ${arg_DEPS} PRIVATE fathom_options ${arg_LIBS})
+endfunction()
+
+# fathom_test(NAME folder LABEL label DEPS folders... [LIBS external...]): every *_test.cc of the calling
+# directory in one program, each TEST a ctest of its own.
+function(fathom_test)
+  cmake_parse_arguments(arg "" "NAME;LABEL" "DEPS;LIBS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *_test.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${arg_NAME}_test ${sources})
+  list(TRANSFORM arg_DEPS PREPEND fathom_)
+  target_link_libraries(${arg_NAME}_test PRIVATE ${arg_DEPS} fathom_options ${arg_LIBS} GTest::gtest_main)
+  target_include_directories(${arg_NAME}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${arg_NAME}_test PRIVATE
+    FATHOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FATHOM_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  gtest_discover_tests(${arg_NAME}_test TEST_PREFIX "${arg_NAME}/" DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 600)
+  # tests_control, tests_kernels, ...: what a sanitizer build needs and no more.
+  if(NOT TARGET tests_${arg_LABEL})
+    add_custom_target(tests_${arg_LABEL})
+  endif()
+  add_dependencies(tests_${arg_LABEL} ${arg_NAME}_test)
+endfunction()
+
+# fathom_fuzzer(NAME thing DEPS folders...): thing_fuzz.cc of the calling directory as a libFuzzer program;
+# its corpus is corpus/thing.  The target `fuzzers` builds all of them.
+function(fathom_fuzzer)
+  cmake_parse_arguments(arg "" "NAME" "DEPS" ${ARGN})
+  add_executable(${arg_NAME}_fuzz ${arg_NAME}_fuzz.cc)
+  list(TRANSFORM arg_DEPS PREPEND fathom_)
+  target_link_libraries(${arg_NAME}_fuzz PRIVATE ${arg_DEPS} fathom_options)
+  target_link_options(${arg_NAME}_fuzz PRIVATE -fsanitize=fuzzer)
+  if(NOT TARGET fuzzers)
+    add_custom_target(fuzzers)
+  endif()
+  add_dependencies(fuzzers ${arg_NAME}_fuzz)
+endfunction()

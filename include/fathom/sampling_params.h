@@ -1,0 +1,33 @@
+// How one sequence is sampled.  Names and meanings are those of the OpenAI and vLLM APIs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fathom/status.h"
+
+namespace fathom {
+
+struct SamplingParams {
+  float temperature = 1.0f;         // 0: greedy, the true argmax, lowest id on ties
+  float top_p = 1.0f;               // (0, 1]
+  int32_t top_k = 0;                // 0: all
+  float min_p = 0.0f;               // [0, 1], relative to the likeliest token
+  float repetition_penalty = 1.0f;  // > 0; counts prompt and output tokens
+  float presence_penalty = 0.0f;    // [-2, 2]; output tokens
+  float frequency_penalty = 0.0f;   // [-2, 2]; output tokens
+  std::vector<std::pair<int32_t, float>> logit_bias;  // token id, added to its logit; [-100, 100]
+  std::optional<uint64_t> seed;                       // none: the engine draws one and reports it
+  int32_t logprobs =
+      -1;  // -1: none; K >= 0: of the chosen token and the K likeliest (raw distribution)
+  int32_t max_tokens = 0;  // 0: up to the default limit of the context
+  bool ignore_eos = false;
+
+  // Ranges, finiteness, ids below vocab_size; the error names the field, its value and what is
+  // allowed.
+  Status validate(int32_t vocab_size) const;
+};
+
+}  // namespace fathom

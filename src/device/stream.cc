@@ -1,0 +1,27 @@
+#include "device/stream.h"
+
+#include <cstdlib>
+#include <new>
+
+namespace fathom {
+namespace {
+constexpr size_t kAlignment = 64;
+}
+
+void Scratch::Free::operator()(std::byte* p) const {
+  ::operator delete (p, std::align_val_t{kAlignment});
+}
+
+std::byte* Scratch::get(size_t bytes) {
+  if (bytes > capacity_) {
+    data_.reset();
+    data_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})));
+    capacity_ = bytes;
+  }
+  return data_.get();
+}
+
+Stream::Stream(int num_threads)
+    : pool_(num_threads), per_thread_(static_cast<size_t>(num_threads)) {}
+
+}  // namespace fathom

@@ -1,0 +1,99 @@
+#include "device/thread_pool.h"
+
+#include "base/check.h"
+
+namespace fathom {
+namespace {
+
+// About 20 us: longer than the gaps between the loops of one forward pass, short beside a time
+// slice.
+constexpr int kSpinsBeforeSleep = 4000;
+// A waiting caller gives its core away after about 100 us, in case the thread it waits for needs
+// it.
+constexpr int kSpinsBeforeYield = 20000;
+
+thread_local bool inside_item = false;
+
+void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int num_threads) {
+  FATHOM_CHECK(num_threads >= 1) << num_threads;
+  for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  loops_started_.fetch_add(1);
+  loops_started_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(int64_t num_items, void* context, ItemFn fn) {
+  FATHOM_CHECK(num_items >= 0 && num_items < (int64_t{1} << 32)) << num_items;
+  if (inside_item || workers_.empty() || num_items <= 1) {
+    for (int64_t i = 0; i < num_items; ++i) fn(context, i, 0);
+    return;
+  }
+  num_items_.store(num_items, std::memory_order_relaxed);
+  context_.store(context, std::memory_order_relaxed);
+  fn_.store(fn, std::memory_order_relaxed);
+  num_done_.store(0, std::memory_order_relaxed);
+  const uint64_t loop = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
+  ticket_.store((loop << 32) | static_cast<uint64_t>(num_items), std::memory_order_seq_cst);
+  loops_started_.fetch_add(1, std::memory_order_seq_cst);
+  if (num_sleeping_.load(std::memory_order_seq_cst) > 0) loops_started_.notify_all();
+
+  work(0);
+  for (int spins = 0; num_done_.load(std::memory_order_acquire) != num_items; ++spins) {
+    if (spins < kSpinsBeforeYield) {
+      pause_cpu();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+// Takes and runs items until none is left; false if there was none at all.
+bool ThreadPool::work(int thread) {
+  bool any = false;
+  uint64_t ticket = ticket_.load(std::memory_order_acquire);
+  while ((ticket & 0xffffffffu) != 0) {
+    if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire)) {
+      continue;
+    }
+    const int64_t left = static_cast<int64_t>(ticket & 0xffffffffu);
+    const int64_t item = num_items_.load(std::memory_order_relaxed) - left;
+    inside_item = true;
+    fn_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed), item, thread);
+    inside_item = false;
+    any = true;
+    num_done_.fetch_add(1, std::memory_order_acq_rel);
+    ticket = ticket_.load(std::memory_order_acquire);
+  }
+  return any;
+}
+
+void ThreadPool::worker_loop(int thread) {
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const uint32_t seen = loops_started_.load(std::memory_order_seq_cst);
+    int spins = 0;
+    while (!work(thread) && loops_started_.load(std::memory_order_relaxed) == seen) {
+      if (++spins < kSpinsBeforeSleep) {
+        pause_cpu();
+        continue;
+      }
+      num_sleeping_.fetch_add(1, std::memory_order_seq_cst);
+      loops_started_.wait(seen);
+      num_sleeping_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+  }
+}
+
+}  // namespace fathom

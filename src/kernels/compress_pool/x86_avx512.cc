@@ -1,0 +1,12 @@
+// The rows of kernels/compress_pool for AVX-512: fast.inc on the lanes of that instruction set.
+
+// clang-format off: the lanes come first.
+#include "kernels/lanes/x86_avx512.inc"
+#include "kernels/compress_pool/fast.inc"
+// clang-format on
+
+namespace fathom::kernels {
+
+void compress_pool_avx512(const CompressPoolArgs& args) { compress_pool_rows(args); }
+
+}  // namespace fathom::kernels

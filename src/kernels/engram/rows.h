@@ -1,0 +1,17 @@
+// The implementations of kernels/engram; table.cc lists them.
+#pragma once
+
+#include "kernels/engram/engram.h"
+
+namespace fathom::kernels {
+
+void engram_gather_reference(const EngramGatherArgs& args);
+void engram_gather_plain(const EngramGatherArgs& args);
+void engram_gather_avx2(const EngramGatherArgs& args);
+void engram_gather_avx512(const EngramGatherArgs& args);
+void engram_gate_reference(const EngramGateArgs& args);
+void engram_gate_plain(const EngramGateArgs& args);
+void engram_gate_avx2(const EngramGateArgs& args);
+void engram_gate_avx512(const EngramGateArgs& args);
+
+}  // namespace fathom::kernels

@@ -1,0 +1,15 @@
+// The rows of kernels/hyper_connection for AVX-512: fast.inc on the lanes of that instruction set.
+
+// clang-format off: the lanes come first.
+#include "kernels/lanes/x86_avx512.inc"
+#include "kernels/hyper_connection/fast.inc"
+#include "kernels/hyper_connection/mix.inc"
+// clang-format on
+
+namespace fathom::kernels {
+
+void hc_mix_avx512(const HcMixArgs& args) { hc_mix_rows(args); }
+void hc_in_avx512(const HcInArgs& args) { hc_in_rows(args); }
+void hc_out_avx512(const HcOutArgs& args) { hc_out_rows(args); }
+
+}  // namespace fathom::kernels

@@ -1,0 +1,13 @@
+// The implementations of kernels/index_select; table.cc lists them.
+#pragma once
+
+#include "kernels/index_select/index_select.h"
+
+namespace fathom::kernels {
+
+void index_select_reference(const IndexSelectArgs& args);
+void index_select_plain(const IndexSelectArgs& args);
+void index_select_avx2(const IndexSelectArgs& args);
+void index_select_avx512(const IndexSelectArgs& args);
+
+}  // namespace fathom::kernels

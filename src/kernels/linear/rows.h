@@ -1,0 +1,16 @@
+// The implementations of kernels/linear; table.cc lists them.
+#pragma once
+
+#include "kernels/linear/linear.h"
+
+namespace fathom::kernels {
+
+void linear_reference(const LinearArgs& args);
+
+// fp8, fp4 and quantized inputs want a multiple of 32 columns.
+bool lane_linear_supports(const LinearArgs& args);
+void linear_plain(const LinearArgs& args);
+void linear_avx2(const LinearArgs& args);
+void linear_avx512(const LinearArgs& args);
+
+}  // namespace fathom::kernels

@@ -1,0 +1,15 @@
+#include "kernels/linear/rows.h"
+
+namespace fathom::kernels {
+
+std::span<const Kernel<LinearArgs>> linear_kernels(DeviceKind) {
+  static constexpr Kernel<LinearArgs> kTable[] = {
+      {"linear.reference", Isa::kReference, supports_all<LinearArgs>, linear_reference},
+      {"linear.plain", Isa::kPlain, lane_linear_supports, linear_plain},
+      {"linear.x86_avx2", Isa::kAvx2, lane_linear_supports, linear_avx2},
+      {"linear.x86_avx512", Isa::kAvx512, lane_linear_supports, linear_avx512},
+  };
+  return kTable;
+}
+
+}  // namespace fathom::kernels

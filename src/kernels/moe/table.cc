@@ -1,0 +1,23 @@
+#include "kernels/moe/rows.h"
+
+namespace fathom::kernels {
+
+std::span<const Kernel<MoeRouteArgs>> moe_route_kernels(DeviceKind) {
+  static constexpr Kernel<MoeRouteArgs> kTable[] = {
+      {"moe_route.reference", Isa::kReference, supports_all<MoeRouteArgs>, moe_route_reference},
+      {"moe_route.plain", Isa::kPlain, supports_all<MoeRouteArgs>, moe_route_plain},
+      {"moe_route.x86_avx2", Isa::kAvx2, supports_all<MoeRouteArgs>, moe_route_avx2},
+      {"moe_route.x86_avx512", Isa::kAvx512, supports_all<MoeRouteArgs>, moe_route_avx512},
+  };
+  return kTable;
+}
+
+std::span<const Kernel<MoeExpertsArgs>> moe_experts_kernels(DeviceKind) {
+  static constexpr Kernel<MoeExpertsArgs> kTable[] = {
+      {"moe_experts.reference", Isa::kReference, supports_all<MoeExpertsArgs>,
+       moe_experts_reference},
+  };
+  return kTable;
+}
+
+}  // namespace fathom::kernels

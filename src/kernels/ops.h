@@ -1,0 +1,57 @@
+// Every operation the model calls, with the kernels chosen once for a device and an ISA limit.
+//
+// A call picks the highest row of the operation's table that supports the arguments; the choice
+// looks at layer shapes only, so all rows of a batch, and all batches, run the same kernel.
+#pragma once
+
+#include "kernels/compress_pool/compress_pool.h"
+#include "kernels/copy_rows/copy_rows.h"
+#include "kernels/embed/embed.h"
+#include "kernels/engram/engram.h"
+#include "kernels/hyper_connection/hyper_connection.h"
+#include "kernels/index_select/index_select.h"
+#include "kernels/linear/linear.h"
+#include "kernels/moe/moe.h"
+#include "kernels/pack_rows/pack_rows.h"
+#include "kernels/rms_norm/rms_norm.h"
+#include "kernels/rope/rope.h"
+#include "kernels/sparse_attention/sparse_attention.h"
+
+namespace fathom::kernels {
+
+class Ops {
+ public:
+  // `limit` must be one that this CPU runs (missing_feature(limit) is empty).
+  Ops(DeviceKind kind, Isa limit) : kind_(kind), limit_(limit) {}
+
+  Isa limit() const { return limit_; }
+
+  void run(const EmbedArgs& args) const { launch(embed_kernels(kind_), args); }
+  void run(const RmsNormArgs& args) const { launch(rms_norm_kernels(kind_), args); }
+  void run(const HcMixArgs& args) const { launch(hc_mix_kernels(kind_), args); }
+  void run(const HcInArgs& args) const { launch(hc_in_kernels(kind_), args); }
+  void run(const HcOutArgs& args) const { launch(hc_out_kernels(kind_), args); }
+  void run(const LinearArgs& args) const { launch(linear_kernels(kind_), args); }
+  void run(const RopeTableArgs& args) const { launch(rope_table_kernels(kind_), args); }
+  void run(const RopeArgs& args) const { launch(rope_kernels(kind_), args); }
+  void run(const PackRowsArgs& args) const { launch(pack_rows_kernels(kind_), args); }
+  void run(const CompressPoolArgs& args) const { launch(compress_pool_kernels(kind_), args); }
+  void run(const CopyRowsArgs& args) const { launch(copy_rows_kernels(kind_), args); }
+  void run(const IndexSelectArgs& args) const { launch(index_select_kernels(kind_), args); }
+  void run(const SparseAttentionArgs& args) const { launch(sparse_attention_kernels(kind_), args); }
+  void run(const MoeRouteArgs& args) const { launch(moe_route_kernels(kind_), args); }
+  void run(const MoeExpertsArgs& args) const { launch(moe_experts_kernels(kind_), args); }
+  void run(const EngramGatherArgs& args) const { launch(engram_gather_kernels(kind_), args); }
+  void run(const EngramGateArgs& args) const { launch(engram_gate_kernels(kind_), args); }
+
+ private:
+  template <class Args>
+  void launch(std::span<const Kernel<Args>> table, const Args& args) const {
+    select(table, limit_, args).run(args);
+  }
+
+  DeviceKind kind_;
+  Isa limit_;
+};
+
+}  // namespace fathom::kernels

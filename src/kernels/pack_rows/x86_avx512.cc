@@ -1,0 +1,12 @@
+// The rows of kernels/pack_rows for AVX-512: fast.inc on the lanes of that instruction set.
+
+// clang-format off: the lanes come first.
+#include "kernels/lanes/x86_avx512.inc"
+#include "kernels/pack_rows/fast.inc"
+// clang-format on
+
+namespace fathom::kernels {
+
+void pack_rows_avx512(const PackRowsArgs& args) { pack_rows_all(args); }
+
+}  // namespace fathom::kernels

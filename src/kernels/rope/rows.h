@@ -1,0 +1,15 @@
+// The implementations of kernels/rope; table.cc lists them.
+#pragma once
+
+#include "kernels/rope/rope.h"
+
+namespace fathom::kernels {
+
+void rope_table_reference(const RopeTableArgs& args);
+void rope_table_plain(const RopeTableArgs& args);
+void rope_reference(const RopeArgs& args);
+void rope_plain(const RopeArgs& args);
+void rope_avx2(const RopeArgs& args);
+void rope_avx512(const RopeArgs& args);
+
+}  // namespace fathom::kernels

@@ -1,0 +1,13 @@
+// The implementations of kernels/sparse_attention; table.cc lists them.
+#pragma once
+
+#include "kernels/sparse_attention/sparse_attention.h"
+
+namespace fathom::kernels {
+
+void sparse_attention_reference(const SparseAttentionArgs& args);
+void sparse_attention_plain(const SparseAttentionArgs& args);
+void sparse_attention_avx2(const SparseAttentionArgs& args);
+void sparse_attention_avx512(const SparseAttentionArgs& args);
+
+}  // namespace fathom::kernels

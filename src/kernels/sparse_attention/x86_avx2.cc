@@ -1,0 +1,12 @@
+// The rows of kernels/sparse_attention for AVX2: fast.inc on the lanes of that instruction set.
+
+// clang-format off: the lanes come first.
+#include "kernels/lanes/x86_avx2.inc"
+#include "kernels/sparse_attention/fast.inc"
+// clang-format on
+
+namespace fathom::kernels {
+
+void sparse_attention_avx2(const SparseAttentionArgs& args) { sparse_attention_rows(args); }
+
+}  // namespace fathom::kernels

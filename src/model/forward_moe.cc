@@ -1,0 +1,49 @@
+// Mixture of experts of one layer (docs/spec/model.md 6.1, 6.2).
+
+#include "model/forward_pass.h"
+
+namespace fathom::model {
+
+void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y) {
+  const MoeWeights& w = m_.weights_.layers[static_cast<size_t>(layer)].moe;
+  const int64_t n = rows.num_rows, k = c_.num_experts_per_token;
+  float* z = ws_.gate.get(n * c_.num_experts);
+  int32_t* expert = ws_.expert.get(n * k);
+  float* weight = ws_.expert_weight.get(n * k);
+  kernels::LinearArgs linear{.x = u,
+                             .x_stride = c_.hidden_size,
+                             .num_tokens = n,
+                             .quantize_input = false,
+                             .num_targets = 1,
+                             .targets = {},
+                             .stream = stream_};
+  linear.targets[0] = {.w = w.gate, .y_f32 = z, .y_stride = c_.num_experts};
+  ops_.run(linear);
+  ops_.run(kernels::MoeRouteArgs{.z = z,
+                                 .bias = w.bias,
+                                 .bias_vl = w.bias_vl,
+                                 .is_image = rows.any_image ? rows.is_image.data() : nullptr,
+                                 .expert = expert,
+                                 .weight = weight,
+                                 .num_tokens = n,
+                                 .num_experts = c_.num_experts,
+                                 .k = k,
+                                 .normalize = c_.norm_topk_prob && k > 1,
+                                 .scale = c_.routed_scaling_factor,
+                                 .stream = stream_});
+  ops_.run(kernels::MoeExpertsArgs{.x = u,
+                                   .expert = expert,
+                                   .weight = weight,
+                                   .experts = w.experts.data(),
+                                   .shared = w.shared,
+                                   .y = y,
+                                   .num_tokens = n,
+                                   .num_experts = c_.num_experts,
+                                   .k = k,
+                                   .hidden = c_.hidden_size,
+                                   .width = c_.moe_intermediate_size,
+                                   .limit = c_.swiglu_limit,
+                                   .stream = stream_});
+}
+
+}  // namespace fathom::model

@@ -1,0 +1,325 @@
+#include "model/forward_pass.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace fathom::model {
+
+ForwardPass::ForwardPass(const Model& model)
+    : m_(model),
+      c_(model.config_),
+      ops_(model.ops_),
+      stream_(&model.stream_),
+      stream_width_(int64_t{c_.hc_mult} * c_.hidden_size) {
+  for (const int32_t l : c_.kv_source_layers) groups_[c_.compress_ratios[static_cast<size_t>(l)]];
+}
+
+void ForwardPass::run(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
+  collect_rows(batch);
+  if (encoder_.num_rows == 0) return;
+  embed(batch);
+  Bf16* x = ws_.x[0].data();
+  float* pre = ws_.pre[0].data();
+  const int32_t border = c_.first_decoder_layer();
+  for (int32_t l = 0; l < border; ++l) run_layer(l, encoder_, x, pre, probe);
+
+  write_global_rows(border, x, pre);
+  if (!same_rows_) {
+    hold_entrance_rows(batch);
+    enter_decoder();
+    x = ws_.x[1].data();
+    pre = ws_.pre[1].data();
+  }
+  RowSet& rows = same_rows_ ? encoder_ : decoder_;
+  if (rows.num_rows == 0) return;
+  for (int32_t l = border; l < c_.num_layers; ++l) run_layer(l, rows, x, pre, probe);
+  head(batch, rows, x, pre, logits);
+}
+
+void ForwardPass::collect_rows(const Batch& batch) {
+  encoder_.clear();
+  ids_.clear();
+  given_.clear();
+  any_given_ = false;
+  const Segment* last = nullptr;
+  for (const Segment& s : batch.segments) {
+    if (s.num_rows == 0) continue;
+    FATHOM_CHECK(s.ids.size() == static_cast<size_t>(s.num_rows)) << s.ids.size();
+    const Run run{s.state, s.blocks, s.start, 0, s.num_rows, s.pages_from, s.window_floor};
+    if (last != nullptr && last->state == s.state) {
+      FATHOM_CHECK(last->start + last->num_rows == s.start) << "segments of a sequence must follow";
+      encoder_.extend(run, c_.sliding_window);
+    } else {
+      encoder_.add(run, c_.sliding_window);
+    }
+    last = &s;
+    ids_.insert(ids_.end(), s.ids.begin(), s.ids.end());
+    const auto first = static_cast<size_t>(encoder_.num_rows - s.num_rows);
+    for (size_t i = 0; i < static_cast<size_t>(s.num_rows); ++i) {
+      if (!s.is_image.empty() && s.is_image[i] != 0) {
+        encoder_.is_image[first + i] = 1;
+        encoder_.any_image = true;
+      }
+      given_.push_back(s.embeddings.empty() ? nullptr : s.embeddings[i]);
+      any_given_ = any_given_ || given_.back() != nullptr;
+    }
+  }
+  encoder_.count_visible(c_);
+  fill_rope(encoder_.position, false, encoder_.rope[0]);
+  fill_rope(encoder_.position, true, encoder_.rope[1]);
+  for (auto& [ratio, groups] : groups_) {
+    find_groups(encoder_, ratio, groups);
+    fill_rope(groups.position, true, groups.rope);
+  }
+  collect_decoder_rows(batch);
+}
+
+// Which rows the decoder layers run: in exact mode all; in replay the prompt's last rows, once,
+// when its end is in the batch, and every later row.
+void ForwardPass::collect_decoder_rows(const Batch& batch) {
+  decoder_.clear();
+  same_rows_ = true;
+  for (const Segment& s : batch.segments) {
+    if (s.num_rows == 0) continue;
+    const int64_t end = s.start + s.num_rows;
+    int64_t first = std::max(s.start, s.decoder_floor);
+    if (end < s.decoder_start) first = end;
+    if (s.start < s.decoder_start && end >= s.decoder_start) first = s.decoder_floor;
+    Run r{s.state, s.blocks, first, 0, end - first, s.pages_from, s.decoder_floor};
+    same_rows_ = same_rows_ && first == s.start && s.decoder_floor == s.window_floor;
+    if (r.num_rows > 0) {
+      const bool follows = !decoder_.runs.empty() && decoder_.runs.back().state == s.state;
+      follows ? decoder_.extend(r, c_.sliding_window) : decoder_.add(r, c_.sliding_window);
+    }
+  }
+  if (same_rows_) return;
+  decoder_.count_visible(c_);
+  fill_rope(decoder_.position, true, decoder_.rope[1]);
+}
+
+void ForwardPass::fill_rope(const std::vector<int64_t>& positions, bool compressed,
+                            RopeTable& out) {
+  const auto& freqs = m_.rope_freqs_[compressed ? 1 : 0];
+  out.cos.resize(positions.size() * freqs.size());
+  out.sin.resize(out.cos.size());
+  ops_.run(kernels::RopeTableArgs{.positions = positions.data(),
+                                  .freqs = freqs.data(),
+                                  .cos = out.cos.data(),
+                                  .sin = out.sin.data(),
+                                  .num_rows = static_cast<int64_t>(positions.size()),
+                                  .half = static_cast<int64_t>(freqs.size()),
+                                  .stream = stream_});
+}
+
+void ForwardPass::embed(const Batch& batch) {
+  const int64_t n = encoder_.num_rows;
+  ops_.run(kernels::EmbedArgs{.table = m_.weights_.embed,
+                              .ids = ids_.data(),
+                              .given = any_given_ ? given_.data() : nullptr,
+                              .x = ws_.x[0].get(n * c_.hc_mult * c_.hidden_size),
+                              .pre = ws_.pre[0].get(n * c_.hc_mult),
+                              .num_tokens = n,
+                              .copies = c_.hc_mult,
+                              .hidden = c_.hidden_size,
+                              .stream = stream_});
+  hash_engram_rows(batch);
+}
+
+// docs/spec/model.md 3.4.  A sublayer's input uses the pre of the sublayer before it.
+void ForwardPass::run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, LayerProbe* probe) {
+  const LayerWeights& w = m_.weights_.layers[static_cast<size_t>(layer)];
+  const int64_t n = rows.num_rows;
+  const LayerProbe::Rows view{n,
+                              rows.position,
+                              {x, static_cast<size_t>(n * stream_width_)},
+                              {pre, static_cast<size_t>(n * c_.hc_mult)}};
+  if (probe != nullptr) probe->before_layer(layer, view);
+  if (c_.engram_index(layer) >= 0) engram(layer, rows, x);
+
+  Bf16* u = ws_.u.get(n * c_.hidden_size);
+  Bf16* y = ws_.y.get(n * c_.hidden_size);
+  float* next_pre = ws_.next_pre.get(n * c_.hc_mult);
+  hc_mix(rows, x, w.hc_attn, next_pre);
+  hc_in(rows, x, pre, w.attn_norm, u);
+  attention(layer, rows, u, y, probe);
+  hc_out(rows, y, x);
+
+  hc_mix(rows, x, w.hc_ffn, pre);
+  hc_in(rows, x, next_pre, w.ffn_norm, u);
+  moe(layer, rows, u, y);
+  hc_out(rows, y, x);
+  if (probe != nullptr) probe->after_layer(layer, view);
+}
+
+// The decoder's global KV covers every token, so the first decoder layer's compressor runs on all
+// encoder rows (docs/spec/model.md 4).
+void ForwardPass::write_global_rows(int32_t layer, const Bf16* x, const float* pre) {
+  Bf16* u = ws_.u.get(encoder_.num_rows * c_.hidden_size);
+  hc_in(encoder_, x, pre, m_.weights_.layers[static_cast<size_t>(layer)].attn_norm, u);
+  compress(layer, encoder_, u);
+}
+
+// Keeps the entrance of the decoder for rows whose prompt goes on in a later chunk.
+void ForwardPass::hold_entrance_rows(const Batch& batch) {
+  const StateLayout& layout = m_.state_layout_;
+  stream_copies_.clear();
+  int64_t row = 0;
+  for (const Segment& s : batch.segments) {
+    for (int64_t p = s.start; p < s.start + s.num_rows; ++p, ++row) {
+      if (p < s.decoder_floor || s.start + s.num_rows >= s.decoder_start) continue;
+      stream_copies_.add(stream_row(0, row),
+                         {layout.held_x(s.state, p), layout.held_pre(s.state, p)});
+      *layout.held_image(s.state, p) = encoder_.is_image[static_cast<size_t>(row)];
+    }
+  }
+  copy_stream_rows();
+}
+
+// Gathers the decoder's rows: held ones from STATE, new ones from the encoder's stream.
+void ForwardPass::enter_decoder() {
+  const StateLayout& layout = m_.state_layout_;
+  ws_.x[1].get(decoder_.num_rows * stream_width_);
+  ws_.pre[1].get(decoder_.num_rows * c_.hc_mult);
+  stream_copies_.clear();
+  auto source = encoder_.runs.begin();
+  for (const Run& r : decoder_.runs) {
+    while (source->state != r.state) ++source;
+    for (int64_t p = r.start; p < r.end(); ++p) {
+      const int64_t to = r.first_row + p - r.start, from = source->first_row + p - source->start;
+      const bool held = p < source->start;
+      stream_copies_.add(held ? StreamRow{layout.held_x(r.state, p), layout.held_pre(r.state, p)}
+                              : stream_row(0, from),
+                         stream_row(1, to));
+      const uint8_t image =
+          held ? *layout.held_image(r.state, p) : encoder_.is_image[static_cast<size_t>(from)];
+      decoder_.is_image[static_cast<size_t>(to)] = image;
+      decoder_.any_image = decoder_.any_image || image != 0;
+    }
+  }
+  copy_stream_rows();
+}
+
+// Gathers the rows whose logits are wanted to the front of the head's buffers; returns their
+// number.
+int64_t ForwardPass::gather_head_rows(const Batch& batch, const RowSet& rows, Bf16* x, float* pre) {
+  const int64_t n = Model::num_logit_rows(batch);
+  Bf16* head_x = ws_.head_x.get(n * stream_width_);
+  float* head_pre = ws_.head_pre.get(n * c_.hc_mult);
+  stream_copies_.clear();
+  int64_t to = 0;
+  for (const Segment& s : batch.segments) {
+    if (s.num_logits == 0) continue;
+    const auto run = std::find_if(rows.runs.begin(), rows.runs.end(),
+                                  [&](const Run& r) { return r.state == s.state; });
+    const int64_t end = s.start + s.num_rows;
+    FATHOM_CHECK(run != rows.runs.end() && end - s.num_logits >= run->start) << "no decoder row";
+    for (int64_t p = end - s.num_logits; p < end; ++p, ++to) {
+      const int64_t from = run->first_row + p - run->start;
+      stream_copies_.add({x + from * stream_width_, pre + from * c_.hc_mult},
+                         {head_x + to * stream_width_, head_pre + to * c_.hc_mult});
+    }
+  }
+  copy_stream_rows();
+  return n;
+}
+
+void ForwardPass::head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre,
+                       std::span<float> logits) {
+  const int64_t n = gather_head_rows(batch, rows, x, pre);
+  FATHOM_CHECK(logits.size() >= static_cast<size_t>(n * c_.vocab_size)) << logits.size();
+  if (n == 0) return;
+  Bf16* u = ws_.u.get(n * c_.hidden_size);
+  ops_.run(kernels::HcInArgs{.x = ws_.head_x.data(),
+                             .pre = ws_.head_pre.data(),
+                             .w = m_.weights_.norm,
+                             .u = u,
+                             .num_tokens = n,
+                             .copies = c_.hc_mult,
+                             .hidden = c_.hidden_size,
+                             .eps = c_.rms_norm_eps,
+                             .stream = stream_});
+  kernels::LinearArgs linear{.x = u,
+                             .x_stride = c_.hidden_size,
+                             .num_tokens = n,
+                             .quantize_input = false,
+                             .num_targets = 1,
+                             .targets = {},
+                             .stream = stream_};
+  linear.targets[0] = {.w = m_.weights_.head, .y_f32 = logits.data(), .y_stride = c_.vocab_size};
+  ops_.run(linear);
+}
+
+void ForwardPass::hc_in(const RowSet& rows, const Bf16* x, const float* pre, const uint8_t* norm,
+                        Bf16* u) {
+  ops_.run(kernels::HcInArgs{.x = x,
+                             .pre = pre,
+                             .w = norm,
+                             .u = u,
+                             .num_tokens = rows.num_rows,
+                             .copies = c_.hc_mult,
+                             .hidden = c_.hidden_size,
+                             .eps = c_.rms_norm_eps,
+                             .stream = stream_});
+}
+
+// Writes the mixes of a sublayer: its pre where told, post and comb to the workspace until hc_out.
+void ForwardPass::hc_mix(const RowSet& rows, const Bf16* x, const HyperConnectionWeights& w,
+                         float* pre) {
+  const int64_t n = rows.num_rows;
+  ops_.run(kernels::HcMixArgs{.x = x,
+                              .fn = w.fn,
+                              .base = w.base,
+                              .scale = w.scale,
+                              .pre = pre,
+                              .post = ws_.post.get(n * c_.hc_mult),
+                              .comb = ws_.comb.get(n * c_.hc_mult * c_.hc_mult),
+                              .num_tokens = n,
+                              .copies = c_.hc_mult,
+                              .hidden = c_.hidden_size,
+                              .sinkhorn_iters = c_.hc_sinkhorn_iters,
+                              .norm_eps = c_.rms_norm_eps,
+                              .hc_eps = c_.hc_eps,
+                              .stream = stream_});
+}
+
+void ForwardPass::hc_out(const RowSet& rows, const Bf16* y, Bf16* x) {
+  ops_.run(kernels::HcOutArgs{.y = y,
+                              .post = ws_.post.data(),
+                              .comb = ws_.comb.data(),
+                              .x = x,
+                              .num_tokens = rows.num_rows,
+                              .copies = c_.hc_mult,
+                              .hidden = c_.hidden_size,
+                              .stream = stream_});
+}
+
+void ForwardPass::rms_norm(const Bf16* x, const uint8_t* w, int64_t rows, int64_t hidden, Bf16* y) {
+  ops_.run(kernels::RmsNormArgs{.x = x,
+                                .w = w,
+                                .y = y,
+                                .num_tokens = rows,
+                                .hidden = hidden,
+                                .eps = c_.rms_norm_eps,
+                                .stream = stream_});
+}
+
+void ForwardPass::copy_rows(const CopyList& list, int64_t row_bytes) {
+  ops_.run(kernels::CopyRowsArgs{.src = list.src.data(),
+                                 .dst = list.dst.data(),
+                                 .num_rows = static_cast<int64_t>(list.src.size()),
+                                 .row_bytes = row_bytes,
+                                 .stream = stream_});
+}
+
+StreamRow ForwardPass::stream_row(int set, int64_t row) {
+  return {ws_.x[set].data() + row * stream_width_, ws_.pre[set].data() + row * c_.hc_mult};
+}
+
+void ForwardPass::copy_stream_rows() {
+  copy_rows(stream_copies_.x, stream_width_ * int64_t{sizeof(Bf16)});
+  copy_rows(stream_copies_.pre, c_.hc_mult * int64_t{sizeof(float)});
+}
+
+}  // namespace fathom::model

@@ -1,0 +1,113 @@
+// One forward pass: turns a batch into row sets, runs the encoder layers on all rows, the decoder
+// layers on those that need them, and the head.  Owned and called by Model.
+#pragma once
+
+#include <map>
+#include <span>
+
+#include "model/model.h"
+#include "model/row_set.h"
+#include "model/workspace.h"
+
+namespace fathom::model {
+
+// Rows to move with kernels/copy_rows.
+struct CopyList {
+  std::vector<const void*> src;
+  std::vector<void*> dst;
+  void clear() {
+    src.clear();
+    dst.clear();
+  }
+  void add(const void* from, void* to) {
+    src.push_back(from);
+    dst.push_back(to);
+  }
+};
+
+// One row of the residual stream with its pre.
+struct StreamRow {
+  Bf16* x;
+  float* pre;
+};
+
+struct StreamCopies {
+  CopyList x, pre;
+  void clear() {
+    x.clear();
+    pre.clear();
+  }
+  void add(const StreamRow& from, const StreamRow& to) {
+    x.add(from.x, to.x);
+    pre.add(from.pre, to.pre);
+  }
+};
+
+class ForwardPass {
+ public:
+  explicit ForwardPass(const Model& model);
+
+  void run(const Batch& batch, std::span<float> logits, LayerProbe* probe);
+
+ private:
+  // ---- forward_pass.cc: rows, layers, the border between encoder and decoder, the head
+  void collect_rows(const Batch& batch);
+  void collect_decoder_rows(const Batch& batch);
+  void fill_rope(const std::vector<int64_t>& positions, bool compressed, RopeTable& out);
+  void embed(const Batch& batch);
+  void run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, LayerProbe* probe);
+  void hold_entrance_rows(const Batch& batch);
+  void enter_decoder();
+  void write_global_rows(int32_t layer, const Bf16* x, const float* pre);
+  int64_t gather_head_rows(const Batch& batch, const RowSet& rows, Bf16* x, float* pre);
+  void head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre, std::span<float> logits);
+  void hc_in(const RowSet& rows, const Bf16* x, const float* pre, const uint8_t* norm, Bf16* u);
+  void hc_mix(const RowSet& rows, const Bf16* x, const HyperConnectionWeights& w, float* pre);
+  void hc_out(const RowSet& rows, const Bf16* y, Bf16* x);
+  void rms_norm(const Bf16* x, const uint8_t* w, int64_t rows, int64_t hidden, Bf16* y);
+  void copy_rows(const CopyList& list, int64_t row_bytes);
+  StreamRow stream_row(int set, int64_t row);
+  void copy_stream_rows();
+
+  // ---- forward_attention.cc
+  void attention(int32_t layer, RowSet& rows, const Bf16* u, Bf16* y, LayerProbe* probe);
+  void project_queries(const LayerWeights& w, int32_t layer, RowSet& rows, const Bf16* u);
+  void choose_rows(int32_t layer, RowSet& rows, const Bf16* u, LayerProbe* probe);
+  void pack(const Bf16* x, const RopeTable& rope, kernels::RowFormat format, int64_t rows,
+            int64_t heads, int64_t dim);
+  void attend(int32_t layer, RowSet& rows);
+  void project_output(const AttentionWeights& w, RowSet& rows, bool compressed, Bf16* y);
+  void store_window(int32_t layer, const RowSet& rows);
+
+  // ---- forward_compressor.cc
+  void compress(int32_t layer, RowSet& rows, const Bf16* u);
+  Bf16* pool_groups(int32_t layer, const RowSet& rows, const GroupSet& groups, const Bf16* u);
+  Bf16* project_rows(int32_t layer, const RowSet& rows, const GroupSet& groups, const Bf16* u);
+  void store_open_rows(int32_t layer, const RowSet& rows);
+  void pack_groups(int32_t layer, const RowSet& rows, const GroupSet& groups, Bf16* latent);
+
+  // ---- forward_engram.cc, forward_moe.cc
+  void hash_engram_rows(const Batch& batch);
+  void engram(int32_t layer, const RowSet& rows, Bf16* x);
+  void moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y);
+
+  const Model& m_;
+  const ModelConfig& c_;
+  const kernels::Ops& ops_;
+  Stream* stream_;
+  int64_t stream_width_;  // elements of a row of the residual stream
+  Workspace ws_;
+  CopyList copies_;
+  StreamCopies stream_copies_;
+
+  RowSet encoder_, decoder_;
+  bool same_rows_ = false;              // the decoder's rows are the encoder's
+  std::map<int32_t, GroupSet> groups_;  // ratio -> groups the batch completes
+  std::vector<int32_t> ids_;
+  std::vector<const Bf16*> given_;
+  bool any_given_ = false;
+  std::vector<kernels::WindowRows> window_;  // [runs], of the layer being run
+  std::vector<kernels::PagedRows> paged_;    // [runs]
+};
+
+}  // namespace fathom::model

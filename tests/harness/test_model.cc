@@ -1,0 +1,102 @@
+#include "harness/test_model.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "model/class_map.h"
+#include "model/presets.h"
+#include "model/synthetic.h"
+
+namespace fathom::test {
+namespace {
+
+template <class T>
+T must(Result<T> result) {
+  FATHOM_CHECK(result.has_value()) << result.error().to_string();
+  return *std::move(result);
+}
+
+}  // namespace
+
+TestModel::TestModel(const std::filesystem::path& dir, const TestModelOptions& options)
+    : stream_(options.num_threads),
+      checkpoint_(std::make_unique<weights::Checkpoint>(must(weights::Checkpoint::open(dir)))) {
+  model::ModelConfig config = must(model::load_config(dir));
+  std::vector<int32_t> class_map = must(model::load_class_map(dir, config));
+  create(std::move(config), std::move(class_map), options);
+}
+
+TestModel::TestModel(const std::string& preset, const TestModelOptions& options)
+    : stream_(options.num_threads) {
+  model::ModelConfig config = must(model::preset_config(preset));
+  checkpoint_ = std::make_unique<weights::Checkpoint>(
+      must(model::make_synthetic(config, model::SyntheticKind::kOracle, 0)));
+  std::vector<int32_t> class_map = model::modulo_class_map(config);
+  create(std::move(config), std::move(class_map), options);
+}
+
+void TestModel::create(model::ModelConfig config, std::vector<int32_t> class_map,
+                       const TestModelOptions& options) {
+  model_ = must(model::Model::create(std::move(config), *checkpoint_, std::move(class_map),
+                                     kernels::Ops(DeviceKind::kCpu, options.isa),
+                                     options.block_tokens, stream_));
+}
+
+TestSequence::TestSequence(TestModel& model)
+    : model_(model), state_(static_cast<size_t>(model.model().state_layout().bytes())) {
+  // Whatever was in the slot before must not matter.
+  std::fill(state_.begin(), state_.end(), std::byte{0x7f});
+}
+
+model::Segment TestSequence::segment(std::span<const int32_t> ids, const StepOptions& options) {
+  const model::KvLayout& layout = model_.model().kv_layout();
+  const int64_t end = position_ + static_cast<int64_t>(ids.size());
+  while (static_cast<int64_t>(blocks_.size()) * layout.block_tokens() < end) {
+    blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(layout.block_bytes())));
+    block_table_.push_back(blocks_.back().get());
+  }
+  model::Segment s;
+  s.state = state_.data();
+  s.blocks = block_table_.data();
+  s.start = position_;
+  s.num_rows = static_cast<int32_t>(ids.size());
+  s.ids = ids;
+  s.is_image = options.is_image;
+  s.embeddings = options.embeddings;
+  s.num_logits = options.num_logits;
+  if (options.replay) {
+    const int64_t rows =
+        options.replay_rows > 0 ? options.replay_rows : model_.config().sliding_window;
+    s.decoder_start = options.prompt_tokens;
+    s.decoder_floor = std::max<int64_t>(0, options.prompt_tokens - rows);
+  }
+  position_ = end;
+  return s;
+}
+
+std::vector<float> TestSequence::step(std::span<const int32_t> ids, const StepOptions& options) {
+  return forward(model_, {segment(ids, options)}, options.probe);
+}
+
+std::vector<std::byte> TestSequence::pages() const {
+  std::vector<std::byte> all;
+  for (const auto& block : blocks_) {
+    all.insert(all.end(), block.get(), block.get() + model_.model().kv_layout().block_bytes());
+  }
+  return all;
+}
+
+std::vector<float> forward(TestModel& model, std::vector<model::Segment> segments,
+                           model::LayerProbe* probe) {
+  const model::Batch batch{std::move(segments)};
+  std::vector<float> logits(static_cast<size_t>(model::Model::num_logit_rows(batch)) *
+                            static_cast<size_t>(model.config().vocab_size));
+  model.model().forward(batch, logits, probe);
+  return logits;
+}
+
+int32_t argmax(std::span<const float> logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+}  // namespace fathom::test

@@ -1,0 +1,78 @@
+// A model with sequences that own their PAGES and STATE, for tests that call forward() directly.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/cpu_features.h"
+#include "model/model.h"
+
+namespace fathom::test {
+
+struct TestModelOptions {
+  Isa isa = Isa::kReference;
+  int num_threads = 2;
+  int32_t block_tokens = 16;
+};
+
+class TestModel {
+ public:
+  // Aborts with the reason if the checkpoint cannot be loaded.
+  TestModel(const std::filesystem::path& dir, const TestModelOptions& options);
+  // The preset ("t1", "k1") with the oracle's weights, made in memory.
+  explicit TestModel(const std::string& preset, const TestModelOptions& options = {});
+
+  model::Model& model() { return *model_; }
+  const model::ModelConfig& config() const { return model_->config(); }
+
+ private:
+  void create(model::ModelConfig config, std::vector<int32_t> class_map, const TestModelOptions& options);
+
+  Stream stream_;
+  std::unique_ptr<weights::Checkpoint> checkpoint_;
+  std::unique_ptr<model::Model> model_;
+};
+
+struct StepOptions {
+  int32_t num_logits = 1;
+  bool replay = false;        // with prompt_tokens: the decoder runs on the last W of them
+  int64_t prompt_tokens = 0;  // 0: exact
+  int64_t replay_rows = 0;    // 0: the window
+  std::vector<uint8_t> is_image = {};
+  std::vector<const Bf16*> embeddings = {};
+  model::LayerProbe* probe = nullptr;
+};
+
+class TestSequence {
+ public:
+  explicit TestSequence(TestModel& model);
+
+  // The next `ids` as a segment.  `ids` and `options` must live until the forward.
+  model::Segment segment(std::span<const int32_t> ids, const StepOptions& options = {});
+  // One forward of the next ids; logits [num_logits, vocab].
+  std::vector<float> step(std::span<const int32_t> ids, const StepOptions& options = {});
+  int64_t position() const { return position_; }
+  std::span<const std::byte> state() const { return state_; }
+  // The bytes of all blocks in use, in order.
+  std::vector<std::byte> pages() const;
+
+ private:
+  TestModel& model_;
+  std::vector<std::byte> state_;
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::vector<const std::byte*> block_table_;
+  int64_t position_ = 0;
+};
+
+// One forward over several sequences.
+std::vector<float> forward(TestModel& model, std::vector<model::Segment> segments,
+                           model::LayerProbe* probe = nullptr);
+
+// Index of the greatest value, the lower one on ties.
+int32_t argmax(std::span<const float> logits);
+
+}  // namespace fathom::test
