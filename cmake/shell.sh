@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154
 # Functions that ./run and ./test share.  Needs: root (the checkout), name (of the calling script).
 
 say() { printf '%s: %s\n' "$name" "$*" >&2; }

@@ -10,6 +10,12 @@
 
 namespace fathom {
 
+// The natural log of a token's probability in the raw distribution.
+struct TokenLogprob {
+  int32_t id;
+  float logprob;
+};
+
 struct SamplingParams {
   float temperature = 1.0f;         // 0: greedy, the true argmax, lowest id on ties
   float top_p = 1.0f;               // (0, 1]

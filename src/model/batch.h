@@ -57,6 +57,8 @@ class LayerProbe {
   // Rows an index layer chose: chosen[r * topk .. + num_chosen[r]).
   virtual void chosen(int32_t layer, std::span<const int32_t> rows,
                       std::span<const int32_t> num_chosen, int64_t topk) = 0;
+  // Experts a layer routed to: experts[r * k .. + k) of row r.
+  virtual void routed(int32_t /*layer*/, std::span<const int32_t> /*experts*/) {}
 };
 
 }  // namespace fathom::model

@@ -263,6 +263,34 @@ int32_t ModelConfig::engram_index(int32_t layer) const {
   return it == engram_layers.end() ? -1 : static_cast<int32_t>(it - engram_layers.begin());
 }
 
+namespace {
+
+// Numbers of a part that the model does not have say nothing; dropping them makes equal models
+// compare equal.
+void drop_absent_parts(ModelConfig* c) {
+  const ModelConfig none;
+  if (c->num_draft_stages == 0) {
+    c->dspark_block_size = none.dspark_block_size;
+    c->dspark_noise_token_id = none.dspark_noise_token_id;
+    c->dspark_target_layers.clear();
+    c->dspark_markov_rank = none.dspark_markov_rank;
+    c->dspark_num_experts = none.dspark_num_experts;
+    c->dspark_num_experts_per_token = none.dspark_num_experts_per_token;
+  }
+  if (c->engram_layers.empty()) {
+    c->engram_num_embeddings.clear();
+    c->engram_max_ngram_size = none.engram_max_ngram_size;
+    c->engram_vocab_size = none.engram_vocab_size;
+    c->engram_num_heads = none.engram_num_heads;
+    c->engram_head_dim = none.engram_head_dim;
+    c->engram_pad_token_id = none.engram_pad_token_id;
+    c->engram_compressed_vocab_size = none.engram_compressed_vocab_size;
+  }
+  if (c->vision.num_layers == 0) c->vision = none.vision;
+}
+
+}  // namespace
+
 Result<ModelConfig> parse_config(std::string_view text, std::string_view where) {
   try {
     FATHOM_ASSIGN(const json::value root, weights::parse_strict_json(text, where));
@@ -271,6 +299,7 @@ Result<ModelConfig> parse_config(std::string_view text, std::string_view where) 
     }
     ModelConfig config;
     FATHOM_TRY(read_top(root.get_object(), where, &config));
+    drop_absent_parts(&config);
     FATHOM_TRY(config.validate().with_context(where));
     return config;
   } catch (const std::exception& e) {

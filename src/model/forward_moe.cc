@@ -4,7 +4,8 @@
 
 namespace fathom::model {
 
-void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y) {
+void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y,
+                      LayerProbe* probe) {
   const MoeWeights& w = m_.weights_.layers[static_cast<size_t>(layer)].moe;
   const int64_t n = rows.num_rows, k = c_.num_experts_per_token;
   float* z = ws_.gate.get(n * c_.num_experts);
@@ -31,6 +32,7 @@ void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y)
                                  .normalize = c_.norm_topk_prob && k > 1,
                                  .scale = c_.routed_scaling_factor,
                                  .stream = stream_});
+  if (probe != nullptr) probe->routed(layer, {expert, static_cast<size_t>(n * k)});
   ops_.run(kernels::MoeExpertsArgs{.x = u,
                                    .expert = expert,
                                    .weight = weight,

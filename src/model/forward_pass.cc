@@ -148,7 +148,7 @@ void ForwardPass::run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, La
 
   hc_mix(rows, x, w.hc_ffn, pre);
   hc_in(rows, x, next_pre, w.ffn_norm, u);
-  moe(layer, rows, u, y);
+  moe(layer, rows, u, y, probe);
   hc_out(rows, y, x);
   if (probe != nullptr) probe->after_layer(layer, view);
 }

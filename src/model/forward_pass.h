@@ -89,7 +89,7 @@ class ForwardPass {
   // ---- forward_engram.cc, forward_moe.cc
   void hash_engram_rows(const Batch& batch);
   void engram(int32_t layer, const RowSet& rows, Bf16* x);
-  void moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y);
+  void moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y, LayerProbe* probe);
 
   const Model& m_;
   const ModelConfig& c_;

@@ -1,15 +1,9 @@
-// T1 of docs/spec/tiny-config.md with the reference operations: the oracle's numbers, bit for bit where
-// it gives them in full, to the digits it prints where not.
+// T1 of docs/spec/tiny-config.md with the reference operations: the oracle's numbers, bit for bit
+// where it gives them in full, to the digits it prints where not.
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <map>
-#include <numeric>
-
-#include "golden/golden_file.h"
+#include "golden/golden_checks.h"
 #include "harness/test_model.h"
 
 namespace fathom::test {
@@ -42,73 +36,11 @@ class T1 : public testing::Test {
 };
 TestModel* T1::model_ = nullptr;
 
-TopList top(std::span<const float> logits, size_t k) {
-  std::vector<int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  TopList out;
-  for (size_t i = 0; i < k; ++i) {
-    const double v = static_cast<double>(logits[static_cast<size_t>(order[i])]);
-    out.emplace_back(order[i], std::round(v * 1e4) / 1e4);
-  }
-  return out;
-}
-
-void expect_top(std::span<const float> logits, const boost::json::value& want) {
-  const TopList expected = to_top(want), got = top(logits, expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(got[i].first, expected[i].first) << "place " << i;
-    EXPECT_NEAR(got[i].second, expected[i].second, 1e-9) << "place " << i;
-  }
-}
-
-double sum_abs(std::span<const float> x) {
-  double sum = 0;
-  for (const float v : x) sum += std::fabs(static_cast<double>(v));
-  return std::round(sum * 1e3) / 1e3;
-}
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
-
-class Recorder : public model::LayerProbe {
- public:
-  void before_layer(int32_t, const Rows&) override {}
-  void after_layer(int32_t layer, const Rows& rows) override {
-    const size_t width = rows.x.size() / static_cast<size_t>(rows.num_rows);
-    double sum = 0;
-    for (const Bf16 v : rows.x.last(width)) sum += std::fabs(static_cast<double>(to_float(v)));
-    stream[layer] = std::round(sum * 1e3) / 1e3;
-    const size_t copies = rows.pre.size() / static_cast<size_t>(rows.num_rows);
-    const auto last = rows.pre.last(copies);
-    pre[layer].assign(last.begin(), last.end());
-  }
-  void chosen(int32_t layer, std::span<const int32_t> rows, std::span<const int32_t> num_chosen,
-              int64_t topk) override {
-    const auto last = rows.subspan((num_chosen.size() - 1) * static_cast<size_t>(topk));
-    last_chosen[layer].assign(last.begin(), last.begin() + num_chosen.back());
-  }
-  std::map<int32_t, double> stream;
-  std::map<int32_t, std::vector<float>> pre;
-  std::map<int32_t, std::vector<int32_t>> last_chosen;
-};
-
 TEST_F(T1, PrefillGivesTheOraclesStreamAfterEveryLayer) {
   TestSequence s(*model_);
   Recorder recorder;
   const auto logits = s.step(ids(0, 37), {.probe = &recorder});
-  for (const auto& entry : golden_.at("trace37").as_array()) {
-    const auto& e = entry.as_array();
-    const auto layer = e[0].to_number<int32_t>();
-    EXPECT_DOUBLE_EQ(recorder.stream[layer], e[1].to_number<double>()) << "layer " << layer;
-    for (size_t k = 0; k < 4; ++k) {
-      const double got = static_cast<double>(recorder.pre[layer][k]);
-      EXPECT_NEAR(got, e[2].as_array()[k].to_number<double>(), 5.1e-6) << "layer " << layer;
-    }
-  }
+  expect_trace(recorder, golden_.at("trace37"));
   EXPECT_EQ(recorder.last_chosen[2], to_ids(golden_.at("prefill37_topk_layer2_last")));
   EXPECT_EQ(recorder.last_chosen[8], to_ids(golden_.at("prefill37_topk_layer8_last")));
   expect_top(logits, golden_.at("prefill37_top"));
@@ -206,7 +138,6 @@ TEST_F(T1, AnImageSpanWithGivenEmbeddingsGivesTheOraclesLogits) {
 // Each of the known mistakes would have given these logits instead (docs/spec/tiny-config.md).
 TEST_F(T1, ResultDiffersFromEveryKnownMistake) {
   const auto full = full_logits();
-  const auto right = top(row(full, 44), 3);
   const auto& mistakes = golden_.at("mistakes").as_object();
   EXPECT_GE(mistakes.size(), 47u);
   for (const auto& [name, wrong] : mistakes) {
@@ -214,8 +145,8 @@ TEST_F(T1, ResultDiffersFromEveryKnownMistake) {
     double difference = 0;
     for (size_t i = 0; i < other.size(); ++i) {
       const auto id = static_cast<size_t>(other[i].first);
-      difference = std::max(
-          difference, std::fabs(static_cast<double>(row(full, 44)[id]) - other[i].second));
+      difference =
+          std::max(difference, std::fabs(static_cast<double>(row(full, 44)[id]) - other[i].second));
     }
     EXPECT_GT(difference, 0.01) << name;
   }

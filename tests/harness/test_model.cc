@@ -18,16 +18,17 @@ T must(Result<T> result) {
 
 }  // namespace
 
-TestModel::TestModel(const std::filesystem::path& dir, const TestModelOptions& options)
-    : stream_(options.num_threads),
-      checkpoint_(std::make_unique<weights::Checkpoint>(must(weights::Checkpoint::open(dir)))) {
+TestModel TestModel::open(const std::filesystem::path& dir, const TestModelOptions& options) {
+  TestModel m(options.num_threads);
+  m.checkpoint_ = std::make_unique<weights::Checkpoint>(must(weights::Checkpoint::open(dir)));
   model::ModelConfig config = must(model::load_config(dir));
   std::vector<int32_t> class_map = must(model::load_class_map(dir, config));
-  create(std::move(config), std::move(class_map), options);
+  m.create(std::move(config), std::move(class_map), options);
+  return m;
 }
 
 TestModel::TestModel(const std::string& preset, const TestModelOptions& options)
-    : stream_(options.num_threads) {
+    : TestModel(options.num_threads) {
   model::ModelConfig config = must(model::preset_config(preset));
   checkpoint_ = std::make_unique<weights::Checkpoint>(
       must(model::make_synthetic(config, model::SyntheticKind::kOracle, 0)));
@@ -39,7 +40,7 @@ void TestModel::create(model::ModelConfig config, std::vector<int32_t> class_map
                        const TestModelOptions& options) {
   model_ = must(model::Model::create(std::move(config), *checkpoint_, std::move(class_map),
                                      kernels::Ops(DeviceKind::kCpu, options.isa),
-                                     options.block_tokens, stream_));
+                                     options.block_tokens, *stream_));
 }
 
 TestSequence::TestSequence(TestModel& model)

@@ -21,8 +21,8 @@ struct TestModelOptions {
 
 class TestModel {
  public:
-  // Aborts with the reason if the checkpoint cannot be loaded.
-  TestModel(const std::filesystem::path& dir, const TestModelOptions& options);
+  // Opens a folder.  Aborts with the reason if the checkpoint cannot be loaded.
+  static TestModel open(const std::filesystem::path& dir, const TestModelOptions& options = {});
   // The preset ("t1", "k1") with the oracle's weights, made in memory.
   explicit TestModel(const std::string& preset, const TestModelOptions& options = {});
 
@@ -30,9 +30,11 @@ class TestModel {
   const model::ModelConfig& config() const { return model_->config(); }
 
  private:
-  void create(model::ModelConfig config, std::vector<int32_t> class_map, const TestModelOptions& options);
+  explicit TestModel(int num_threads) : stream_(std::make_unique<Stream>(num_threads)) {}
+  void create(model::ModelConfig config, std::vector<int32_t> class_map,
+              const TestModelOptions& options);
 
-  Stream stream_;
+  std::unique_ptr<Stream> stream_;
   std::unique_ptr<weights::Checkpoint> checkpoint_;
   std::unique_ptr<model::Model> model_;
 };

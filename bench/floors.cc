@@ -1,0 +1,107 @@
+#include "bench/floors.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/summary.h"
+
+namespace fathom::bench {
+namespace {
+
+using model::ModelConfig;
+
+// Multiply-adds of one token in one layer, the experts apart.
+double dense_macs(const ModelConfig& c, int32_t layer) {
+  const double hidden = c.hidden_size, heads = c.num_heads, d = c.head_dim, m = c.hc_mult;
+  const double low = static_cast<double>(c.o_groups) * c.o_lora_rank;
+  double macs = c.q_lora_rank * (hidden + heads * d) + d * hidden;          // q, window
+  macs += low * (heads * d / c.o_groups) + hidden * low;                    // output
+  macs += 3.0 * hidden * c.moe_intermediate_size + c.num_experts * hidden;  // shared expert, gate
+  macs += 2 * ((2 + m) * m * m * hidden + m * hidden + (m * m + m) * hidden);  // hyper-connections
+  if (c.engram_index(layer) >= 0) {
+    const double width = (c.engram_max_ngram_size - 1.0) * c.engram_num_heads * c.engram_head_dim;
+    macs += (m + 1) * hidden * width;
+  }
+  const int32_t ratio = c.compress_ratios[static_cast<size_t>(layer)];
+  if (c.is_kv_source(layer)) {
+    macs += (ratio > 1 ? 2.0 : 1.0) * d * hidden + c.index_head_dim * d / ratio;
+  }
+  if (c.is_index_source(layer)) {
+    macs += c.index_num_heads * (1.0 * c.index_head_dim * c.q_lora_rank + hidden);
+  }
+  return macs;
+}
+
+double expert_macs(const ModelConfig& c) {
+  return 3.0 * c.hidden_size * c.moe_intermediate_size * c.num_experts_per_token;
+}
+
+// Of the query at position p: keys it attends to, and rows it scores.
+int64_t visible(const ModelConfig& c, int32_t layer, int64_t p) {
+  const int32_t ratio = c.compress_ratios[static_cast<size_t>(layer)];
+  return ratio > 0 ? (p + 1) / ratio : 0;
+}
+
+double attention_macs(const ModelConfig& c, int32_t layer, int64_t p) {
+  const int64_t keys = std::min<int64_t>(p + 1, c.sliding_window) +
+                       std::min<int64_t>(c.index_topk, visible(c, layer, p));
+  return 2.0 * static_cast<double>(keys) * c.num_heads * c.head_dim;
+}
+
+double index_macs(const ModelConfig& c, int32_t layer, int64_t p) {
+  if (!c.is_index_source(layer)) return 0;
+  int64_t rows = visible(c, layer, p);
+  const bool within = c.candidate_source_layer >= 0 && layer > c.candidate_source_layer;
+  if (within)
+    rows = std::min<int64_t>(rows, int64_t{c.candidate_topk_blocks} * c.candidate_block_size);
+  return static_cast<double>(rows) * c.index_num_heads * c.index_head_dim;
+}
+
+double expert_bytes(const ModelConfig& c) {
+  return 3.0 * c.hidden_size * c.moe_intermediate_size * (0.5 + 1.0 / 32);
+}
+
+void add_row(const ModelConfig& c, int32_t layer, int64_t p, Work& work) {
+  work.fp32_ops += 2 * (dense_macs(c, layer) + attention_macs(c, layer, p));
+  work.int8_ops += 2 * (expert_macs(c) + index_macs(c, layer, p));
+}
+
+}  // namespace
+
+double floor_s(const Work& work, const Peaks& peaks) {
+  const double compute =
+      work.int8_ops / (peaks.int8_gop_s * 1e9) + work.fp32_ops / (peaks.fp32_gflop_s * 1e9);
+  return std::max(compute, work.bytes / (peaks.dram_read_gb_s * 1e9));
+}
+
+Work prefill_work(const ModelConfig& c, int64_t tokens) {
+  Work work;
+  const double picks = static_cast<double>(c.num_experts_per_token) / c.num_experts;
+  const double touched = c.num_experts * (1 - std::pow(1 - picks, static_cast<double>(tokens)));
+  for (int32_t l = 0; l < c.num_layers; ++l) {
+    for (int64_t p = 0; p < tokens; ++p) add_row(c, l, p, work);
+    work.bytes += touched * expert_bytes(c);
+  }
+  const model::DecodeBytes one = model::decode_bytes(c, tokens);
+  work.bytes += static_cast<double>(one.dense);
+  return work;
+}
+
+Work decode_work(const ModelConfig& c, int64_t batch, int64_t context, int64_t experts_touched) {
+  Work work;
+  for (int32_t l = 0; l < c.num_layers; ++l) {
+    for (int64_t b = 0; b < batch; ++b) add_row(c, l, context, work);
+  }
+  const model::DecodeBytes one = model::decode_bytes(c, context);
+  work.bytes = static_cast<double>(one.dense) +
+               static_cast<double>(experts_touched) * expert_bytes(c) +
+               static_cast<double>(batch * (one.engram_rows + one.kv_rows + one.index_keys));
+  return work;
+}
+
+Work head_work(const ModelConfig& c, int64_t rows) {
+  const double weights = static_cast<double>(c.vocab_size) * c.hidden_size;
+  return {.int8_ops = 0, .fp32_ops = 2 * weights * static_cast<double>(rows), .bytes = 2 * weights};
+}
+
+}  // namespace fathom::bench

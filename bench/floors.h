@@ -1,0 +1,38 @@
+// The floors of a forward pass: what must be read and computed, from the config alone
+// (docs/spec/model.md 12).
+//
+// Bytes go at the DRAM read rate.  Operations go at the peak of the unit that they need in the
+// `reference` numerics: products of fp4 expert weights and of fp4 index keys fit the int8 units;
+// fp8 and bf16 weights with fp8 or bf16 inputs, attention and hyper-connections need fp32.
+#pragma once
+
+#include <cstdint>
+
+#include "bench/peaks.h"
+#include "model/config.h"
+
+namespace fathom::bench {
+
+struct Work {
+  double int8_ops = 0;  // a multiply-add is 2
+  double fp32_ops = 0;
+  double bytes = 0;
+};
+
+// Seconds if every unit runs at its peak, one after the other, or memory at its rate, whichever is
+// longer.
+double floor_s(const Work& work, const Peaks& peaks);
+
+// All layers on `tokens` prompt tokens from position 0 (exact mode), without head and draft stages.
+// Bytes: every dense weight and the experts that uniform routing touches, once.
+Work prefill_work(const model::ModelConfig& config, int64_t tokens);
+
+// All layers on one row of each of `batch` sequences with `context` tokens; `experts_touched`
+// distinct experts over all layers are read.
+Work decode_work(const model::ModelConfig& config, int64_t batch, int64_t context,
+                 int64_t experts_touched);
+
+// The output head on `rows` rows.
+Work head_work(const model::ModelConfig& config, int64_t rows);
+
+}  // namespace fathom::bench

@@ -1,0 +1,48 @@
+// What a user asks of the engine and what comes back, token by token.  The engine speaks token ids
+// only; text belongs to the codec.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "fathom/sampling_params.h"
+#include "fathom/status.h"
+
+namespace fathom {
+
+// How the decoder half sees the prompt (docs/spec/model.md 4.1).
+enum class PrefillMode {
+  kReplay,  // the decoder runs on the last window of the prompt only: half the work, what the model
+            // was trained for
+  kExact,   // every layer runs on every token
+};
+
+struct Request {
+  std::vector<int32_t> prompt;  // at least one id
+  SamplingParams params;
+  std::optional<PrefillMode> prefill;  // none: the engine's default
+};
+
+// Chosen by the engine; never used twice.
+using RequestId = int64_t;
+
+enum class FinishReason {
+  kNone,       // goes on
+  kStop,       // the end token
+  kLength,     // max_tokens or the context is used up
+  kCancelled,  // the caller's wish
+  kError,      // see TokenEvent::error; other requests go on
+};
+
+// One token of one request, or its end without one (cancelled, error).
+struct TokenEvent {
+  RequestId request = 0;
+  int32_t token = -1;             // -1: no token in this event
+  float logprob = 0;              // with params.logprobs >= 0
+  std::vector<TokenLogprob> top = {};  // params.logprobs entries, best first
+  FinishReason finish = FinishReason::kNone;
+  Status error = {};
+};
+
+}  // namespace fathom
