@@ -7,8 +7,8 @@
 
 namespace fathom::kernels {
 
-// Calls fn(first, last, thread) for ranges that cover [0, num_rows).  `ns_per_row` is a rough cost on one core:
-// waking the pool costs several microseconds, so short loops stay with the caller.
+// Calls fn(first, last, thread) for ranges that cover [0, num_rows).  `ns_per_row` is a rough cost
+// on one core: waking the pool costs several microseconds, so short loops stay with the caller.
 template <class Fn>
 void for_row_ranges(Stream& stream, int64_t num_rows, int64_t ns_per_row, Fn&& fn) {
   constexpr int64_t kInlineNs = 20000;

@@ -75,10 +75,13 @@ Result<std::vector<int32_t>> load_class_map(const fs::path& dir, const ModelConf
   std::error_code ec;
   if (fs::exists(dir / kClassMapFileName, ec)) return read_map(dir / kClassMapFileName, config);
   if (!fs::exists(dir / "tokenizer.json", ec) && is_generated(dir)) return modulo_class_map(config);
+  const bool has_tokenizer = fs::exists(dir / "tokenizer.json", ec);
   return Status(StatusCode::kNotFound,
                 dir.string() + ": no " + std::string(kClassMapFileName) +
-                    " (the Engram class of each token id); making it from tokenizer.json is not "
-                    "implemented yet, so add the file");
+                    " (the Engram class of each token id)" +
+                    (has_tokenizer ? "; make the classes from tokenizer.json and load the model "
+                                     "with them"
+                                   : " and no tokenizer.json to make it from; add one of them"));
 }
 
 }  // namespace fathom::model

@@ -4,10 +4,13 @@
 
 namespace fathom::runner {
 
-Result<LoadedModel> load_model(const std::filesystem::path& dir, const LoadOptions& options) {
+Result<LoadedModel> load_model(const std::filesystem::path& dir, const LoadOptions& options,
+                               std::vector<int32_t> class_map) {
   FATHOM_ASSIGN(model::ModelConfig config, model::load_config(dir));
   FATHOM_ASSIGN(weights::Checkpoint checkpoint, weights::Checkpoint::open(dir));
-  FATHOM_ASSIGN(std::vector<int32_t> class_map, model::load_class_map(dir, config));
+  if (class_map.empty()) {
+    FATHOM_ASSIGN(class_map, model::load_class_map(dir, config));
+  }
   return load_model(std::move(config), std::move(checkpoint), std::move(class_map), options);
 }
 

@@ -23,9 +23,10 @@ struct LoadedModel {
   std::unique_ptr<model::Model> model;
 };
 
-// Opens the folder of a checkpoint.  Errors as Checkpoint::open, load_config, check_tensors,
-// load_class_map.
-Result<LoadedModel> load_model(const std::filesystem::path& dir, const LoadOptions& options);
+// Opens the folder of a checkpoint.  `class_map`: the Engram class of every token id; empty: taken
+// from the folder. Errors as Checkpoint::open, load_config, check_tensors, load_class_map.
+Result<LoadedModel> load_model(const std::filesystem::path& dir, const LoadOptions& options,
+                               std::vector<int32_t> class_map = {});
 
 // The same around tensors that are in memory already.
 Result<LoadedModel> load_model(model::ModelConfig config, weights::Checkpoint checkpoint,

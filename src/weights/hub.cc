@@ -63,7 +63,9 @@ Result<HubId> parse_id(std::string_view model) {
     id.org = repository.substr(0, slash);
     id.name = repository.substr(slash + 1);
   }
-  if (is_part(id.org) && is_part(id.name) && is_revision(id.revision)) return id;
+  // "--" separates the parts in the cache's folder names; the hub does not allow it inside of them.
+  const bool ambiguous = repository.find("--") != repository.npos;
+  if (!ambiguous && is_part(id.org) && is_part(id.name) && is_revision(id.revision)) return id;
   return Status(StatusCode::kInvalidArgument,
                 "\"" + printable(model) +
                     "\": neither a folder nor a hub id of the form org/name or org/name@revision");

@@ -4,6 +4,7 @@
 //     A HEX       ids of the UTF-8 text, added tokens recognized
 //     P HEX       ids of the text without added tokens
 //     D ID...     text of the ids in hex;  S ID...: without special tokens
+//     E VOCAB PAD CLASSES          Engram classes of all ids, or "error: MESSAGE"
 //   tokenizer_lines FILE TEXT N      encodes the file TEXT N times; writes bytes, tokens and the
 //                                    seconds of processor time of each run
 #include <charconv>
@@ -13,6 +14,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "codec/engram_classes.h"
 #include "codec/tokenizer.h"
 
 namespace fathom::codec {
@@ -43,6 +45,15 @@ void answer(const Tokenizer& tokenizer, const std::string& line) {
   if (command == 'A' || command == 'P') {
     for (const int32_t id : tokenizer.encode(from_hex(rest), command == 'A'))
       std::cout << id << ' ';
+  } else if (command == 'E') {
+    std::istringstream numbers(rest);
+    int32_t vocab_size = 0, pad = 0, num_classes = 0;
+    numbers >> vocab_size >> pad >> num_classes;
+    const auto classes = engram_classes(tokenizer, vocab_size, pad, num_classes);
+    if (!classes) std::cout << "error: " << classes.error().message();
+    if (classes) {
+      for (const int32_t c : *classes) std::cout << c << ' ';
+    }
   } else {
     std::istringstream numbers(rest);
     const std::vector<int32_t> ids{std::istream_iterator<int32_t>(numbers), {}};

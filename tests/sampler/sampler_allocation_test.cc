@@ -18,6 +18,10 @@ __attribute__((noinline)) void* operator new(size_t size) {
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
+__attribute__((noinline)) void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  ++num_allocations;
+  return std::malloc(size == 0 ? 1 : size);
+}
 __attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
 __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 

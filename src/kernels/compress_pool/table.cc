@@ -8,7 +8,8 @@ std::span<const Kernel<CompressPoolArgs>> compress_pool_kernels(DeviceKind) {
        compress_pool_reference},
       {"compress_pool.plain", Isa::kPlain, supports_all<CompressPoolArgs>, compress_pool_plain},
       {"compress_pool.x86_avx2", Isa::kAvx2, supports_all<CompressPoolArgs>, compress_pool_avx2},
-      {"compress_pool.x86_avx512", Isa::kAvx512, supports_all<CompressPoolArgs>, compress_pool_avx512},
+      {"compress_pool.x86_avx512", Isa::kAvx512, supports_all<CompressPoolArgs>,
+       compress_pool_avx512},
   };
   return kTable;
 }

@@ -2,6 +2,7 @@
 
 // clang-format off: the lanes come first.
 #include "kernels/lanes/x86_avx512.inc"
+
 #include "kernels/compress_pool/fast.inc"
 // clang-format on
 

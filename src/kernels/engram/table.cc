@@ -8,7 +8,8 @@ std::span<const Kernel<EngramGatherArgs>> engram_gather_kernels(DeviceKind) {
        engram_gather_reference},
       {"engram_gather.plain", Isa::kPlain, supports_all<EngramGatherArgs>, engram_gather_plain},
       {"engram_gather.x86_avx2", Isa::kAvx2, supports_all<EngramGatherArgs>, engram_gather_avx2},
-      {"engram_gather.x86_avx512", Isa::kAvx512, supports_all<EngramGatherArgs>, engram_gather_avx512},
+      {"engram_gather.x86_avx512", Isa::kAvx512, supports_all<EngramGatherArgs>,
+       engram_gather_avx512},
   };
   return kTable;
 }

@@ -2,6 +2,7 @@
 
 // clang-format off: the lanes come first.
 #include "kernels/lanes/x86_avx2.inc"
+
 #include "kernels/index_select/dots_avx2.inc"
 #include "kernels/index_select/fast.inc"
 // clang-format on

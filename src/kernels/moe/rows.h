@@ -11,4 +11,10 @@ void moe_route_avx2(const MoeRouteArgs& args);
 void moe_route_avx512(const MoeRouteArgs& args);
 void moe_experts_reference(const MoeExpertsArgs& args);
 
+// Widths want a multiple of 32 columns.
+bool lane_experts_support(const MoeExpertsArgs& args);
+void moe_experts_plain(const MoeExpertsArgs& args);
+void moe_experts_avx2(const MoeExpertsArgs& args);
+void moe_experts_avx512(const MoeExpertsArgs& args);
+
 }  // namespace fathom::kernels

@@ -16,6 +16,9 @@ std::span<const Kernel<MoeExpertsArgs>> moe_experts_kernels(DeviceKind) {
   static constexpr Kernel<MoeExpertsArgs> kTable[] = {
       {"moe_experts.reference", Isa::kReference, supports_all<MoeExpertsArgs>,
        moe_experts_reference},
+      {"moe_experts.plain", Isa::kPlain, lane_experts_support, moe_experts_plain},
+      {"moe_experts.x86_avx2", Isa::kAvx2, lane_experts_support, moe_experts_avx2},
+      {"moe_experts.x86_avx512", Isa::kAvx512, lane_experts_support, moe_experts_avx512},
   };
   return kTable;
 }

@@ -2,6 +2,7 @@
 
 // clang-format off: the lanes come first.
 #include "kernels/lanes/x86_avx512.inc"
+
 #include "kernels/pack_rows/fast.inc"
 // clang-format on
 

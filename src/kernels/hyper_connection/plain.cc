@@ -1,0 +1,17 @@
+// The rows of kernels/hyper_connection for portable C++: fast.inc on the lanes of that instruction
+// set.
+
+// clang-format off: the lanes come first.
+#include "kernels/lanes/plain.inc"
+
+#include "kernels/hyper_connection/fast.inc"
+#include "kernels/hyper_connection/mix.inc"
+// clang-format on
+
+namespace fathom::kernels {
+
+void hc_mix_plain(const HcMixArgs& args) { hc_mix_rows(args); }
+void hc_in_plain(const HcInArgs& args) { hc_in_rows(args); }
+void hc_out_plain(const HcOutArgs& args) { hc_out_rows(args); }
+
+}  // namespace fathom::kernels

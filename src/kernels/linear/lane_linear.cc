@@ -1,0 +1,137 @@
+// The fast rows of `linear`: one driver over the primitives of an ISA (lanes.h).
+#include <algorithm>
+
+#include "kernels/linear/block_product.h"
+#include "kernels/linear/rows.h"
+
+namespace fathom::kernels {
+namespace {
+
+// Tokens whose fp32 rows of x are in scratch at a time.
+constexpr int64_t kSlabTokens = 512;
+// An item has about this many bytes of weights, unless there are many tokens.
+constexpr int64_t kItemBytes = 256 * 1024;
+
+bool is_fp4(const WeightMatrix& w) { return w.dtype == DType::kI8; }
+
+class LaneLinear {
+ public:
+  LaneLinear(const LinearArgs& args, const LaneKernels& lanes)
+      : args_(args), lanes_(lanes), cols_(args.targets[0].w.cols), stride_(x_row_stride(cols_)) {
+    for (int32_t k = 0; k < args_.num_targets; ++k) {
+      const WeightMatrix& w = args_.targets[k].w;
+      any_fp4_ |= is_fp4(w);
+      total_rows_ += w.rows;
+      const int64_t block_bytes = kBlockRows * stored_row_bytes(w);
+      num_blocks_[k] = (w.rows + kBlockRows - 1) / kBlockRows;
+      blocks_per_item_[k] = std::max<int64_t>(1, kItemBytes / std::max<int64_t>(1, block_bytes));
+    }
+  }
+
+  void run() {
+    for (int64_t t = 0; t < args_.num_tokens; t += kSlabTokens) {
+      run_slab(t, std::min(kSlabTokens, args_.num_tokens - t));
+    }
+  }
+
+ private:
+  template <class Fn>
+  void share(int64_t num_items, bool worth, Fn&& fn) {
+    if (worth) {
+      args_.stream->pool().parallel_for(num_items, fn);
+    } else {
+      for (int64_t i = 0; i < num_items; ++i) fn(i, 0);
+    }
+  }
+
+  void run_slab(int64_t token, int64_t tokens) {
+    const int64_t planes = any_fp4_ ? 2 : 1;
+    x_ = reinterpret_cast<float*>(
+        args_.stream->scratch(static_cast<size_t>(planes * tokens * stride_) * sizeof(float)));
+    split_ = x_ + (planes - 1) * tokens * stride_;
+    // Widening a value costs about as much as 4 multiply-adds of a product.
+    share(tokens, worth_sharing(4, cols_, tokens), [&](int64_t t, int) {
+      lanes_.widen(args_.x + (token + t) * args_.x_stride, cols_, args_.quantize_input,
+                   x_ + t * stride_);
+      if (any_fp4_) lanes_.split_pairs(x_ + t * stride_, cols_, split_ + t * stride_);
+    });
+
+    const int64_t num_pieces = (tokens + kTileTokens - 1) / kTileTokens;
+    int64_t num_items = 0;
+    for (int32_t k = 0; k < args_.num_targets; ++k) num_items += items(k) * num_pieces;
+    share(num_items, worth_sharing(total_rows_, cols_, tokens), [&](int64_t item, int thread) {
+      int32_t k = 0;
+      for (; item >= items(k) * num_pieces; ++k) item -= items(k) * num_pieces;
+      // Pieces of equal size; the pieces of a block follow each other while its weights are near.
+      const int64_t piece = item % num_pieces;
+      const int64_t begin = tokens * piece / num_pieces;
+      const int64_t end = tokens * (piece + 1) / num_pieces;
+      const int64_t first = item / num_pieces * blocks_per_item_[k];
+      const int64_t last = std::min(first + blocks_per_item_[k], num_blocks_[k]);
+      for (int64_t block = first; block < last; ++block) {
+        run_block(args_.targets[k], block * kBlockRows, token, begin, end, thread);
+      }
+    });
+  }
+
+  int64_t items(int32_t k) const {
+    return (num_blocks_[k] + blocks_per_item_[k] - 1) / blocks_per_item_[k];
+  }
+
+  // Rows [row, row + kBlockRows) of a target for tokens [begin, end) of the slab that starts at
+  // `slab`.
+  void run_block(const LinearTarget& target, int64_t row, int64_t slab, int64_t begin, int64_t end,
+                 int thread) {
+    const int64_t y_floats = int64_t{kTileTokens} * kBlockRows;
+    auto* memory = reinterpret_cast<float*>(args_.stream->thread_scratch(
+        thread, static_cast<size_t>(y_floats + block_scratch_floats(cols_)) * sizeof(float)));
+    const float* x[kTileTokens];
+    const float* plane = is_fp4(target.w) ? split_ : x_;
+    for (int64_t t = begin; t < end; ++t) x[t - begin] = plane + t * stride_;
+    block_product(lanes_, target.w, row, x, end - begin, block_scratch(memory + y_floats), memory);
+
+    const int64_t rows = std::min<int64_t>(kBlockRows, target.w.rows - row);
+    for (int64_t t = begin; t < end; ++t) {
+      const float* y = memory + (t - begin) * kBlockRows;
+      const int64_t at = (slab + t) * target.y_stride + row;
+      if (target.y != nullptr) {
+        lanes_.round_row(y, rows, target.y + at);
+      } else {
+        std::copy_n(y, rows, target.y_f32 + at);
+      }
+    }
+  }
+
+  const LinearArgs& args_;
+  const LaneKernels& lanes_;
+  int64_t cols_;
+  int64_t stride_;
+  int64_t total_rows_ = 0;
+  bool any_fp4_ = false;
+  int64_t num_blocks_[kMaxLinearTargets] = {};
+  int64_t blocks_per_item_[kMaxLinearTargets] = {};
+  float* x_ = nullptr;      // [tokens of the slab, stride_], columns in order
+  float* split_ = nullptr;  // the same in fp4 places, if a target is fp4
+};
+
+void run(const LinearArgs& args, const LaneKernels& lanes) {
+  if (args.num_tokens > 0 && args.num_targets > 0) LaneLinear(args, lanes).run();
+}
+
+}  // namespace
+
+bool lane_linear_supports(const LinearArgs& args) {
+  for (int32_t k = 0; k < args.num_targets; ++k) {
+    const WeightMatrix& w = args.targets[k].w;
+    const bool blocked = w.dtype == DType::kI8 || w.dtype == DType::kF8E4M3 || args.quantize_input;
+    if (blocked && w.cols % 32 != 0) return false;
+    if (!blocked && w.dtype != DType::kBf16) return false;
+  }
+  return true;
+}
+
+void linear_plain(const LinearArgs& args) { run(args, plain_lanes()); }
+void linear_avx2(const LinearArgs& args) { run(args, avx2_lanes()); }
+void linear_avx512(const LinearArgs& args) { run(args, avx512_lanes()); }
+
+}  // namespace fathom::kernels

@@ -1,0 +1,10 @@
+// LaneKernels::dot with AVX-512 (kernels/linear/lanes.h).
+#pragma once
+
+#include "kernels/linear/lanes.h"
+
+namespace fathom::kernels {
+
+void dot_avx512(const RowBlock& block, const float* const* x, int64_t tokens, float* y);
+
+}  // namespace fathom::kernels

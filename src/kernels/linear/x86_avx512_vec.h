@@ -1,0 +1,71 @@
+// Stored weights to fp32 vectors, and the tree over the lanes, with AVX-512
+// (kernels/linear/lanes.h). For files compiled for that ISA only; everything is static inline.
+#pragma once
+
+#if defined(__AVX512F__)  // so that the header also compiles alone, for the baseline
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace fathom::kernels {
+
+static inline __m512 e2m1_table() {
+  return _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f, -1.0f, -1.5f,
+                        -2.0f, -3.0f, -4.0f, -6.0f);
+}
+
+static inline __mmask16 first_lanes(int64_t n) {
+  return static_cast<__mmask16>(n < 16 ? (1u << n) - 1u : 0xffffu);
+}
+
+// Up to 16 ue8m0 scales as fp32.
+static inline __m512 load_scales(const uint8_t* scale, int64_t n) {
+  const __m512i bytes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first_lanes(n), scale));
+  // Code 0 is 2^-127, a subnormal.
+  const __m512i bits = _mm512_max_epu32(_mm512_slli_epi32(bytes, 23), _mm512_set1_epi32(1 << 22));
+  return _mm512_castsi512_ps(bits);
+}
+
+// 32 e4m3 codes as fp16 x 2^-8: shifted into place they are fp16 of a smaller exponent, subnormals
+// included.
+static inline __m512i e4m3_as_half(const uint8_t* code) {
+  const __m512i words = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i*)code));
+  return _mm512_and_si512(_mm512_slli_epi16(words, 7), _mm512_set1_epi16(short(0xbfff)));
+}
+
+static inline void unpack_e4m3(const uint8_t* code, __m512& w0, __m512& w1) {
+  const __m512i half = e4m3_as_half(code);
+  w0 = _mm512_cvtph_ps(_mm512_castsi512_si256(half));
+  w1 = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1));
+}
+
+// The same through memory: a conversion from there takes one operation, from a register two, and
+// the shuffle port is the busy one in a product.
+static inline void unpack_e4m3_in_memory(const uint8_t* code, __m512& w0, __m512& w1) {
+  alignas(64) __m512i half = e4m3_as_half(code);
+  __asm__("" : "+m"(half));  // keeps it in memory
+  w0 = _mm512_cvtph_ps(_mm256_load_si256((const __m256i*)&half));
+  w1 = _mm512_cvtph_ps(_mm256_load_si256((const __m256i*)&half + 1));
+}
+
+static inline __m512 widen_bf16(__m256i bits) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+// The sums over the lanes of four vectors, by the tree of lanes.h.
+static inline __m128 fold_lanes(__m512 v0, __m512 v1, __m512 v2, __m512 v3) {
+  const __m512 a =
+      _mm512_add_ps(_mm512_shuffle_f32x4(v0, v1, 0x44), _mm512_shuffle_f32x4(v0, v1, 0xee));
+  const __m512 b =
+      _mm512_add_ps(_mm512_shuffle_f32x4(v2, v3, 0x44), _mm512_shuffle_f32x4(v2, v3, 0xee));
+  const __m512 c =
+      _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  const __m512 d = _mm512_add_ps(c, _mm512_permute_ps(c, 0x4e));
+  const __m512 e = _mm512_add_ps(d, _mm512_permute_ps(d, 0xb1));
+  const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  return _mm512_castps512_ps128(_mm512_permutexvar_ps(first, e));
+}
+
+}  // namespace fathom::kernels
+#endif

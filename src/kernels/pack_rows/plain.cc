@@ -1,0 +1,13 @@
+// The rows of kernels/pack_rows for portable C++: fast.inc on the lanes of that instruction set.
+
+// clang-format off: the lanes come first.
+#include "kernels/lanes/plain.inc"
+
+#include "kernels/pack_rows/fast.inc"
+// clang-format on
+
+namespace fathom::kernels {
+
+void pack_rows_plain(const PackRowsArgs& args) { pack_rows_all(args); }
+
+}  // namespace fathom::kernels

@@ -1,0 +1,13 @@
+// The rows of kernels/rms_norm for portable C++: fast.inc on the lanes of that instruction set.
+
+// clang-format off: the lanes come first.
+#include "kernels/lanes/plain.inc"
+
+#include "kernels/rms_norm/fast.inc"
+// clang-format on
+
+namespace fathom::kernels {
+
+void rms_norm_plain(const RmsNormArgs& args) { rms_norm_rows(args); }
+
+}  // namespace fathom::kernels

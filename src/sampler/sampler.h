@@ -1,0 +1,91 @@
+// From one row of logits to one token.
+//
+// Order: logit bias, penalties (repetition, presence, frequency), mask, temperature, then min-p,
+// top-k and top-p on the probabilities, then the draw.  Each filter sees the distribution that the
+// filter before it left, renormalized; among equal logits the lowest id counts as the likelier.
+// Top-p keeps a token while the mass before it is below p, so at least one.  Log-probabilities are
+// of the raw distribution (before any of these), as the OpenAI API has them.
+//
+// Noise has an address: the draw depends on the logits and on (seed, position, purpose) only, never
+// on the batch, the thread or the time (design rule 5).  The draw is by Gumbel noise: argmax of log
+// p + g(token), so the same noise at the same position gives the same token from the same logits,
+// for drafts and targets alike.
+//
+// Values at the edge: a temperature below 1e-5 is greedy.  A logit of -inf is never chosen.  Logits
+// of +inf share all of the probability equally.  NaN, or nothing left to choose, is an error of
+// this request.
+//
+// Thread: any; a Sampler has scratch memory of its own and is used by one thread at a time. Nothing
+// is allocated by `sample` but Sample::top.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fathom/sampling_params.h"
+#include "fathom/status.h"
+
+namespace fathom::sampler {
+
+// Separate streams of noise at one position.
+enum class Purpose : uint32_t { kToken = 0, kDraftAccept = 1, kDraftResidual = 2 };
+
+// Uniform 64 bits from an address; the same on every platform.
+uint64_t noise_bits(uint64_t seed, int64_t position, Purpose purpose, int64_t index);
+
+struct Sample {
+  int32_t id = -1;
+  float logprob = 0;              // set if params.logprobs >= 0
+  std::vector<TokenLogprob> top;  // params.logprobs entries, best first, lower id first on ties
+};
+
+// What the penalties count.  Ids outside the vocabulary (the rows of an image) count for nothing.
+// Read in full at each call if a penalty is set: O(prompt + output).
+struct History {
+  std::span<const int32_t> prompt;
+  std::span<const int32_t> output;
+};
+
+class Sampler {
+ public:
+  explicit Sampler(int32_t vocab_size);
+
+  // `position` is that of the token being chosen.  `allowed`, if not empty, is a bitmask of
+  // vocab_size bits (a grammar's), token id i at bit i % 32 of word i / 32; everything masked, or a
+  // NaN among the logits, is an error of this request, and so are parameters that validate()
+  // refuses.
+  Result<Sample> sample(std::span<const float> logits, const SamplingParams& params, uint64_t seed,
+                        int64_t position, const History& history,
+                        std::span<const uint32_t> allowed = {});
+
+ private:
+  // The logits after bias, penalties and mask: the argument itself if none of them is set, else
+  // work_.
+  std::span<const float> edited(std::span<const float> logits, const SamplingParams& params,
+                                const History& history, std::span<const uint32_t> allowed);
+  void apply_penalties(const SamplingParams& params, const History& history);
+  // Puts the ids that pass min-p, top-k and top-p into order_.
+  void filter(std::span<const float> scores, float best, double inv_temperature,
+              const SamplingParams& params);
+  // Keeps the likeliest ids of order_ while the weight before them is below `limit` (share of the
+  // total weight if `is_share`).
+  template <class Weight>
+  void keep_front(std::span<const float> scores, float best, double inv_temperature, double limit,
+                  bool is_share, const Weight& weight);
+
+  int32_t vocab_size_;
+  std::vector<float> work_;             // [vocab_size] edited logits
+  std::vector<int32_t> order_;          // candidates that passed the filters so far
+  std::vector<int32_t> edge_;           // candidates of the bucket in which a filter cuts
+  std::vector<double> mass_;            // weight by bucket of distance to the best logit
+  std::vector<int32_t> output_counts_;  // [vocab_size]; zero between calls
+  std::vector<uint8_t> seen_;           // [vocab_size]; zero between calls
+  std::vector<int32_t> touched_;        // ids of history with a nonzero entry in the two above
+};
+
+// Log-softmax of the raw logits: the value of `id` and the `k` likeliest.  Used for prompt
+// log-probabilities. 0 <= id < logits.size().  A NaN among the logits makes every value NaN.
+Sample raw_logprobs(std::span<const float> logits, int32_t id, int32_t k);
+
+}  // namespace fathom::sampler

@@ -1,0 +1,190 @@
+#include "kernels/linear/linear.h"
+
+#include <memory>
+
+#include "harness/kernel_harness.h"
+#include "stored_weight.h"
+
+namespace fathom::kernels {
+namespace {
+
+using fathom::harness::Random;
+using harness::ElementKind;
+using harness::KernelCase;
+using harness::Output;
+using harness::StoredWeight;
+using harness::Tolerance;
+
+struct Inputs {
+  std::vector<Bf16> x;
+  std::vector<StoredWeight> w;
+};
+
+struct LinearShape {
+  int64_t num_tokens;
+  int64_t cols;
+  bool quantize_input;
+  std::vector<std::pair<DType, int64_t>> targets;  // type and rows; odd targets have bf16 outputs
+};
+
+Output<LinearArgs> output(const LinearShape& shape, size_t k) {
+  // Sums of products of unit size: fp32 against fp64.
+  const Tolerance close = {.rel = 1e-5, .abs = 1e-5, .min_equal_share = 0};
+  const Tolerance rounded = {.rel = 0x1p-7, .abs = 1e-5, .min_equal_share = 0.999};
+  const bool is_bf16 = k % 2 == 1;
+  const int64_t stride = shape.targets[k].second + static_cast<int64_t>(k) * 3;
+  return {.name = is_bf16 ? "y" : "y_f32",
+          .kind = is_bf16 ? ElementKind::kBf16 : ElementKind::kF32,
+          .row_elements = stride,
+          .tolerance = is_bf16 ? rounded : close,
+          .bind = [k, stride, is_bf16](LinearArgs& args, std::byte* data) {
+            LinearTarget& target = args.targets[k];
+            target.y = is_bf16 ? reinterpret_cast<Bf16*>(data) : nullptr;
+            target.y_f32 = is_bf16 ? nullptr : reinterpret_cast<float*>(data);
+            target.y_stride = stride;
+          }};
+}
+
+KernelCase<LinearArgs> make_case(const LinearShape& shape, uint64_t seed = 1) {
+  Random random(seed);
+  auto inputs = std::make_shared<Inputs>();
+  const int64_t x_stride = shape.cols + 5;
+  inputs->x = random.bf16_normals(shape.num_tokens * x_stride + 1);
+  KernelCase<LinearArgs> c;
+  c.args = {.x = inputs->x.data(),
+            .x_stride = x_stride,
+            .num_tokens = shape.num_tokens,
+            .quantize_input = shape.quantize_input,
+            .num_targets = static_cast<int32_t>(shape.targets.size()),
+            .targets = {},
+            .stream = nullptr};
+  for (size_t k = 0; k < shape.targets.size(); ++k) {
+    const auto [dtype, rows] = shape.targets[k];
+    inputs->w.push_back(harness::random_weight(random, dtype, rows, shape.cols));
+    c.args.targets[k].w = inputs->w.back().matrix;
+    c.outputs.push_back(output(shape, k));
+    c.name += std::string(dtype_name(dtype)) + " " + std::to_string(rows) + " ";
+  }
+  // The vector may have moved the weights while it grew.
+  for (size_t k = 0; k < inputs->w.size(); ++k) {
+    c.args.targets[k].w.data = inputs->w[k].data.data();
+    c.args.targets[k].w.scale = inputs->w[k].scale.data();
+  }
+  c.name += "x " + std::to_string(shape.cols) + ", " + std::to_string(shape.num_tokens) +
+            " tokens" + (shape.quantize_input ? ", quantized" : "");
+  c.num_rows = shape.num_tokens;
+  c.slice = [](LinearArgs& args, int64_t first, int64_t count) {
+    args.x += first * args.x_stride;
+    args.num_tokens = count;
+  };
+  c.storage = inputs;
+  return c;
+}
+
+constexpr DType kFp8 = DType::kF8E4M3, kFp4 = DType::kI8, kBf16 = DType::kBf16;
+
+std::vector<KernelCase<LinearArgs>> all_cases() {
+  std::vector<KernelCase<LinearArgs>> cases;
+  // Token counts around every kernel's limits, on widths around one tile.
+  for (const int64_t tokens : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14}) {
+    cases.push_back(make_case({tokens, 64, true, {{kFp8, 3}, {kFp4, 33}, {kFp8, 70}, {kFp4, 8}}}));
+  }
+  for (const int64_t cols : {32, 96, 128, 256, 512, 544, 1280, 2304, 5120}) {
+    cases.push_back(make_case({7, cols, true, {{kFp8, 41}, {kFp4, 37}}}));
+    cases.push_back(make_case({9, cols, false, {{kFp8, 33}, {kBf16, 35}, {kFp4, 6}}}));
+  }
+  // Any width is possible when nothing is in blocks of 32.
+  for (const int64_t cols : {1, 15, 16, 17, 100, 520}) {
+    cases.push_back(make_case({5, cols, false, {{kBf16, 1}, {kBf16, 34}}}));
+  }
+  // More tokens than a tile has, and than a slab has; many rows, so that threads share.
+  cases.push_back(make_case({64, 1280, true, {{kFp8, 64}, {kFp4, 64}}}));
+  cases.push_back(make_case({197, 256, true, {{kFp4, 65}, {kBf16, 40}}}));
+  cases.push_back(make_case({512, 160, true, {{kFp8, 32}}}));
+  cases.push_back(make_case({600, 64, false, {{kFp8, 7}, {kBf16, 5}}}));
+  cases.push_back(make_case({2, 2304, true, {{kFp4, 600}, {kFp8, 600}}}));
+  return cases;
+}
+
+class LinearTest : public harness::IsaTest {};
+
+TEST_P(LinearTest, EveryKernelMatchesTheReferenceAndKeepsARowsBits) {
+  harness::expect_rows_match(linear_kernels(DeviceKind::kCpu), GetParam(), all_cases());
+}
+
+// The lane rule fixes every rounding, so a result can move between machines.
+TEST_P(LinearTest, HasTheBitsOfThePlainKernel) {
+  if (GetParam() <= Isa::kPlain) GTEST_SKIP() << "nothing to compare";
+  const auto table = linear_kernels(DeviceKind::kCpu);
+  for (const KernelCase<LinearArgs>& c : all_cases()) {
+    const harness::CaseRunner<LinearArgs> runner(c);
+    const auto& plain = select(table, Isa::kPlain, c.args);
+    const auto& fast = select(table, GetParam(), c.args);
+    ASSERT_EQ(fast.isa, GetParam()) << c.name;
+    runner.expect_same_bits(fast, runner.run(plain, 1, 0, c.num_rows),
+                            runner.run(fast, 2, 0, c.num_rows), 0, "from the plain kernel");
+  }
+}
+
+// An identity matrix shows the quantized input itself.
+TEST_P(LinearTest, QuantizesInputsExactlyAsTheReference) {
+  constexpr int64_t kCols = 64, kTokens = 1500;
+  Random random(7);
+  auto inputs = std::make_shared<Inputs>();
+  std::vector<uint8_t> identity(kCols * kCols, 0);
+  for (size_t i = 0; i < kCols; ++i) identity[i * (kCols + 1)] = 0x38;
+  StoredWeight w;
+  w.data = fathom::harness::OddBytes<uint8_t>(identity);
+  w.scale = fathom::harness::OddBytes<uint8_t>(std::vector<uint8_t>(4, 127));
+  inputs->w.push_back(std::move(w));
+  for (int64_t t = 0; t < kTokens; ++t) {
+    // Any sign and mantissa; exponents within 0 to 31 of the row's greatest, or all tiny.
+    const int64_t top = t < 10 ? t : 64 + random.below(180);
+    const int64_t spread = 1 + random.below(32);
+    for (int64_t i = 0; i < kCols; ++i) {
+      const int64_t exponent = std::max<int64_t>(0, top - random.below(spread));
+      const int64_t bits = random.below(2) << 15 | exponent << 7 | random.below(128);
+      inputs->x.push_back(Bf16{static_cast<uint16_t>(bits)});
+    }
+  }
+  KernelCase<LinearArgs> c;
+  c.name = "identity";
+  c.args = {.x = inputs->x.data(),
+            .x_stride = kCols,
+            .num_tokens = kTokens,
+            .quantize_input = true,
+            .num_targets = 1,
+            .targets = {},
+            .stream = nullptr};
+  c.args.targets[0].w = {.dtype = kFp8,
+                         .data = inputs->w[0].data.data(),
+                         .scale = inputs->w[0].scale.data(),
+                         .rows = kCols,
+                         .cols = kCols};
+  c.num_rows = kTokens;
+  c.slice = [](LinearArgs& args, int64_t first, int64_t count) {
+    args.x += first * args.x_stride;
+    args.num_tokens = count;
+  };
+  Output<LinearArgs> y = output({kTokens, kCols, true, {{kFp8, kCols}}}, 0);
+  y.tolerance = harness::kBitEqual;
+  c.outputs.push_back(y);
+  c.storage = inputs;
+  harness::expect_rows_match(linear_kernels(DeviceKind::kCpu), GetParam(), {c});
+}
+
+TEST(Linear, FastKernelsRefuseBlockedFormatsOfOddWidth) {
+  const KernelCase<LinearArgs> odd = make_case({1, 48, false, {{kBf16, 2}}});
+  LinearArgs args = odd.args;
+  for (const auto& kernel : linear_kernels(DeviceKind::kCpu))
+    EXPECT_TRUE(kernel.supports(args)) << kernel.name;
+  args.quantize_input = true;
+  for (const auto& kernel : linear_kernels(DeviceKind::kCpu).subspan(1)) {
+    EXPECT_FALSE(kernel.supports(args)) << kernel.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, LinearTest, harness::all_isas(), harness::isa_test_name);
+
+}  // namespace
+}  // namespace fathom::kernels
