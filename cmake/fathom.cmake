@@ -34,8 +34,10 @@ target_include_directories(fathom_options INTERFACE
 
 set(FATHOM_FLAGS_AVX2 -mavx2 -mfma -mf16c)
 set(FATHOM_FLAGS_AVX512
-  -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx512vbmi -mavx512vbmi2 -mfma -mf16c
-  -Wno-maybe-uninitialized -Wno-uninitialized)  # g++ 12: false alarms inside its own intrinsics
+  -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx512vbmi -mavx512vbmi2 -mfma -mf16c)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # g++ 12: false alarms inside its own intrinsics
+  list(APPEND FATHOM_FLAGS_AVX512 -Wno-maybe-uninitialized -Wno-uninitialized)
+endif()
 
 # Compiles the files named x86_avx2*.cc / x86_avx512*.cc of the calling directory for their ISA; the
 # code in them runs only after a check of cpuid (device/cpu_features.h).

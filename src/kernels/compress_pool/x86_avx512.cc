@@ -1,10 +1,9 @@
 // The rows of kernels/compress_pool for AVX-512: fast.inc on the lanes of that instruction set.
 
-// clang-format off: the lanes come first.
+// The lanes come first: the rest is written in their terms.
 #include "kernels/lanes/x86_avx512.inc"
 
 #include "kernels/compress_pool/fast.inc"
-// clang-format on
 
 namespace fathom::kernels {
 

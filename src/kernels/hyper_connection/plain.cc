@@ -1,12 +1,11 @@
 // The rows of kernels/hyper_connection for portable C++: fast.inc on the lanes of that instruction
 // set.
 
-// clang-format off: the lanes come first.
+// The lanes come first: the rest is written in their terms.
 #include "kernels/lanes/plain.inc"
 
 #include "kernels/hyper_connection/fast.inc"
 #include "kernels/hyper_connection/mix.inc"
-// clang-format on
 
 namespace fathom::kernels {
 

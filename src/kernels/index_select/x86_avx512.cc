@@ -1,11 +1,10 @@
 // The rows of kernels/index_select for AVX-512: fast.inc on the lanes of that instruction set.
 
-// clang-format off: the lanes come first.
+// The lanes come first: the rest is written in their terms.
 #include "kernels/lanes/x86_avx512.inc"
 
 #include "kernels/index_select/dots_avx512.inc"
 #include "kernels/index_select/fast.inc"
-// clang-format on
 
 namespace fathom::kernels {
 

@@ -7,8 +7,23 @@ namespace {
 
 constexpr int64_t kTileFloats = int64_t{kBlockRows} * kTileCols;
 constexpr int64_t kPartialFloats = int64_t{kTileTokens} * kBlockRows * kLanes;
-// 4 multiply-adds a nanosecond when the weights come from memory, 50 when they are reused.
-constexpr int64_t kSharedMultiplyAdds = 100'000;
+// 15 multiply-adds a nanosecond with one token, more with many.
+constexpr int64_t kSharedMultiplyAdds = 300'000;
+
+// x of a piece of the tokens stays in L2 (1.25 MB at least) beside a tile and its partial sums.
+constexpr int64_t kPieceFloats = 192 * 1024;
+constexpr int64_t kLeastPieceTokens = 24;
+// With few tokens, an item has about this many bytes of weights; with many, this many blocks.
+constexpr int64_t kItemBytes = 256 * 1024;
+constexpr int64_t kItemBlocks = 8;
+// A thread that is held up should hold up no more than a small share.
+constexpr int64_t kItemsPerThread = 8;
+
+// Bytes of a stored row, without scales.
+int64_t stored_row_bytes(const WeightMatrix& w) {
+  if (w.dtype == DType::kI8) return w.cols / 2;
+  return w.cols * dtype_bytes(w.dtype);
+}
 
 RowBlock row_block(const WeightMatrix& w, int64_t row) {
   RowBlock block{.dtype = w.dtype,
@@ -60,14 +75,33 @@ void tile_product(const LaneKernels& lanes, const RowBlock& block, const float* 
 
 }  // namespace
 
-int64_t stored_row_bytes(const WeightMatrix& w) {
-  if (w.dtype == DType::kI8) return w.cols / 2;
-  return w.cols * dtype_bytes(w.dtype);
+ProductItems cut_product(const WeightMatrix& w, int64_t tokens, int num_threads) {
+  const int64_t fit = std::clamp<int64_t>(kPieceFloats / std::max<int64_t>(1, w.cols),
+                                          kLeastPieceTokens, kTileTokens);
+  ProductItems items{.num_blocks = (w.rows + kBlockRows - 1) / kBlockRows,
+                     .blocks_per_item = kItemBlocks,
+                     .tokens = tokens,
+                     .num_pieces = (tokens + fit - 1) / fit};
+  if (tokens < kLeastPieceTokens) {
+    const int64_t block_bytes = kBlockRows * stored_row_bytes(w);
+    items.blocks_per_item = kItemBytes / std::max<int64_t>(1, block_bytes);
+  }
+  const int64_t fair = items.num_blocks * items.num_pieces / (kItemsPerThread * num_threads);
+  items.blocks_per_item = std::max<int64_t>(1, std::min(items.blocks_per_item, fair));
+  return items;
 }
 
-bool worth_sharing(int64_t rows, int64_t cols, int64_t tokens) {
-  return rows * cols * tokens > kSharedMultiplyAdds;
+ProductItems::Item ProductItems::item(int64_t i) const {
+  const int64_t piece = i % num_pieces;
+  const int64_t first = i / num_pieces * blocks_per_item;
+  const int64_t last = std::min(first + blocks_per_item, num_blocks);
+  return {.first_row = first * kBlockRows,
+          .end_row = last * kBlockRows,
+          .first_token = tokens * piece / num_pieces,
+          .end_token = tokens * (piece + 1) / num_pieces};
 }
+
+bool worth_sharing(int64_t multiply_adds) { return multiply_adds > kSharedMultiplyAdds; }
 
 int64_t block_scratch_floats(int64_t cols) {
   return kTileFloats + kPartialFloats + kMaxDotTokens * x_row_stride(cols);

@@ -28,11 +28,29 @@ BlockScratch block_scratch(float* memory);
 void block_product(const LaneKernels& lanes, const WeightMatrix& w, int64_t row,
                    const float* const* x, int64_t tokens, const BlockScratch& scratch, float* y);
 
-// Bytes of a stored row, without scales.
-int64_t stored_row_bytes(const WeightMatrix& w);
+// How the product of a matrix with many tokens is cut into items of a parallel loop: `num_items()`
+// of them, each some blocks of rows by one piece of the tokens.  No cut changes a bit.
+struct ProductItems {
+  int64_t num_blocks;       // of kBlockRows rows
+  int64_t blocks_per_item;  // consecutive ones: their x stays in L2, a stream of weights goes on
+  int64_t tokens;
+  int64_t num_pieces;  // of the tokens, equal but for one
 
-// Loops below this many fp32 multiply-adds, about 15 us of one core, are not worth waking a thread
-// for.
-bool worth_sharing(int64_t rows, int64_t cols, int64_t tokens);
+  int64_t num_items() const {
+    return (num_blocks + blocks_per_item - 1) / blocks_per_item * num_pieces;
+  }
+  struct Item {
+    int64_t first_row;  // rows [first_row, end_row) in steps of kBlockRows
+    int64_t end_row;
+    int64_t first_token;
+    int64_t end_token;
+  };
+  // The pieces of the same rows follow each other.
+  Item item(int64_t i) const;
+};
+ProductItems cut_product(const WeightMatrix& w, int64_t tokens, int num_threads);
+
+// False for loops that take one core less than about 20 us: not worth waking a thread for.
+bool worth_sharing(int64_t multiply_adds);
 
 }  // namespace fathom::kernels

@@ -9,8 +9,6 @@ namespace {
 
 // Tokens whose fp32 rows of x are in scratch at a time.
 constexpr int64_t kSlabTokens = 512;
-// An item has about this many bytes of weights, unless there are many tokens.
-constexpr int64_t kItemBytes = 256 * 1024;
 
 bool is_fp4(const WeightMatrix& w) { return w.dtype == DType::kI8; }
 
@@ -22,9 +20,6 @@ class LaneLinear {
       const WeightMatrix& w = args_.targets[k].w;
       any_fp4_ |= is_fp4(w);
       total_rows_ += w.rows;
-      const int64_t block_bytes = kBlockRows * stored_row_bytes(w);
-      num_blocks_[k] = (w.rows + kBlockRows - 1) / kBlockRows;
-      blocks_per_item_[k] = std::max<int64_t>(1, kItemBytes / std::max<int64_t>(1, block_bytes));
     }
   }
 
@@ -49,33 +44,27 @@ class LaneLinear {
     x_ = reinterpret_cast<float*>(
         args_.stream->scratch(static_cast<size_t>(planes * tokens * stride_) * sizeof(float)));
     split_ = x_ + (planes - 1) * tokens * stride_;
-    // Widening a value costs about as much as 4 multiply-adds of a product.
-    share(tokens, worth_sharing(4, cols_, tokens), [&](int64_t t, int) {
+    // Widening a value costs about as much as 8 multiply-adds of a product.
+    share(tokens, worth_sharing(8 * cols_ * tokens), [&](int64_t t, int) {
       lanes_.widen(args_.x + (token + t) * args_.x_stride, cols_, args_.quantize_input,
                    x_ + t * stride_);
       if (any_fp4_) lanes_.split_pairs(x_ + t * stride_, cols_, split_ + t * stride_);
     });
 
-    const int64_t num_pieces = (tokens + kTileTokens - 1) / kTileTokens;
+    ProductItems items[kMaxLinearTargets];
     int64_t num_items = 0;
-    for (int32_t k = 0; k < args_.num_targets; ++k) num_items += items(k) * num_pieces;
-    share(num_items, worth_sharing(total_rows_, cols_, tokens), [&](int64_t item, int thread) {
+    for (int32_t k = 0; k < args_.num_targets; ++k) {
+      items[k] = cut_product(args_.targets[k].w, tokens, args_.stream->pool().num_threads());
+      num_items += items[k].num_items();
+    }
+    share(num_items, worth_sharing(total_rows_ * cols_ * tokens), [&](int64_t i, int thread) {
       int32_t k = 0;
-      for (; item >= items(k) * num_pieces; ++k) item -= items(k) * num_pieces;
-      // Pieces of equal size; the pieces of a block follow each other while its weights are near.
-      const int64_t piece = item % num_pieces;
-      const int64_t begin = tokens * piece / num_pieces;
-      const int64_t end = tokens * (piece + 1) / num_pieces;
-      const int64_t first = item / num_pieces * blocks_per_item_[k];
-      const int64_t last = std::min(first + blocks_per_item_[k], num_blocks_[k]);
-      for (int64_t block = first; block < last; ++block) {
-        run_block(args_.targets[k], block * kBlockRows, token, begin, end, thread);
+      for (; i >= items[k].num_items(); ++k) i -= items[k].num_items();
+      const ProductItems::Item item = items[k].item(i);
+      for (int64_t row = item.first_row; row < item.end_row; row += kBlockRows) {
+        run_block(args_.targets[k], row, token, item.first_token, item.end_token, thread);
       }
     });
-  }
-
-  int64_t items(int32_t k) const {
-    return (num_blocks_[k] + blocks_per_item_[k] - 1) / blocks_per_item_[k];
   }
 
   // Rows [row, row + kBlockRows) of a target for tokens [begin, end) of the slab that starts at
@@ -108,8 +97,6 @@ class LaneLinear {
   int64_t stride_;
   int64_t total_rows_ = 0;
   bool any_fp4_ = false;
-  int64_t num_blocks_[kMaxLinearTargets] = {};
-  int64_t blocks_per_item_[kMaxLinearTargets] = {};
   float* x_ = nullptr;      // [tokens of the slab, stride_], columns in order
   float* split_ = nullptr;  // the same in fp4 places, if a target is fp4
 };

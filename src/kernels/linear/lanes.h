@@ -19,12 +19,12 @@
 namespace fathom::kernels {
 
 inline constexpr int kLanes = 16;
-inline constexpr int kBlockRows =
-    32;  // weight rows a unit of work has; the height of an fp8 scale block
-inline constexpr int kTileCols =
-    512;  // columns unpacked at a time: 32 x 512 x 4 B = 64 KB, half of it in L1
-inline constexpr int kTileTokens =
-    96;  // tokens that use a tile; their partial sums take 192 KB of L2
+// Weight rows of a unit of work: the height of an fp8 scale block.
+inline constexpr int kBlockRows = 32;
+// Columns unpacked at a time: 32 x 512 x 4 B = 64 KB.  4 rows of them and 6 tokens are 20 KB of L1.
+inline constexpr int kTileCols = 512;
+// Tokens that use a tile; their partial sums take 192 KB of L2.
+inline constexpr int kTileTokens = 96;
 inline constexpr int kMaxDotTokens = 4;  // of one call of `dot`
 
 // Up to 32 rows of a stored matrix.  fp8: within one row of scale blocks.

@@ -14,8 +14,6 @@ namespace {
 
 // At release size a slab takes 21 MB for x twice, 33 MB for h and 37 MB for e.
 constexpr int64_t kSlabTokens = 512;
-// An item has about this many bytes of weights, unless there are many tokens.
-constexpr int64_t kItemBytes = 256 * 1024;
 
 // Hands out parts of one allocation.
 class Carver {
@@ -42,19 +40,12 @@ struct Group {
   int64_t begin;
   int64_t end;
   bool weighted;
+  ProductItems gate_items;  // of w1 and of w3
+  ProductItems down_items;
   int64_t first_gate_item;
   int64_t first_down_item;
 };
 
-int64_t blocks_per_item(const WeightMatrix& w) {
-  return std::max<int64_t>(1, kItemBytes / std::max<int64_t>(1, kBlockRows * stored_row_bytes(w)));
-}
-int64_t num_pieces(int64_t picks) { return (picks + kTileTokens - 1) / kTileTokens; }
-int64_t num_items(const WeightMatrix& w, int64_t picks) {
-  const int64_t blocks = (w.rows + kBlockRows - 1) / kBlockRows;
-  const int64_t unit = blocks_per_item(w);
-  return (blocks + unit - 1) / unit * num_pieces(picks);
-}
 bool is_fp4(const WeightMatrix& w) { return w.dtype == DType::kI8; }
 
 class LaneExperts {
@@ -105,11 +96,10 @@ class LaneExperts {
     allocate();
     group_tokens();
     widen();
-    const int64_t work = tokens_ * (args_.k + 1) * args_.width;
-    const bool worth = worth_sharing(work, args_.hidden, 1);
+    const bool worth = worth_sharing(tokens_ * (args_.k + 1) * args_.width * args_.hidden);
     share(gate_items_, worth, [&](int64_t item, int thread) { run_gate_item(item, thread); });
     share(down_items_, worth, [&](int64_t item, int thread) { run_down_item(item, thread); });
-    share(tokens_, worth_sharing(tokens_, args_.hidden * (args_.k + 1), 1), [&](int64_t t, int) {
+    share(tokens_, worth_sharing(tokens_ * args_.hidden * (args_.k + 1)), [&](int64_t t, int) {
       const Bf16* rows[kMaxPicks + 1];
       for (int64_t j = 0; j < args_.k; ++j) rows[j] = e_ + pick_of_[t * args_.k + j] * args_.hidden;
       rows[args_.k] = e_ + (tokens_ * args_.k + t) * args_.hidden;
@@ -141,15 +131,24 @@ class LaneExperts {
   }
 
   void add_group(const ExpertWeights& weights, int64_t begin, int64_t end, bool weighted) {
-    groups_[num_groups_++] = {&weights, begin, end, weighted, gate_items_, down_items_};
-    gate_items_ += num_items(weights.w1, end - begin);
-    down_items_ += num_items(weights.w2, end - begin);
+    const int num_threads = args_.stream->pool().num_threads();
+    Group& group = groups_[num_groups_++];
+    group = {.weights = &weights,
+             .begin = begin,
+             .end = end,
+             .weighted = weighted,
+             .gate_items = cut_product(weights.w1, end - begin, num_threads),
+             .down_items = cut_product(weights.w2, end - begin, num_threads),
+             .first_gate_item = gate_items_,
+             .first_down_item = down_items_};
+    gate_items_ += group.gate_items.num_items();
+    down_items_ += group.down_items.num_items();
   }
 
   void widen() {
     bool any_fp4 = false;
     for (int64_t g = 0; g < num_groups_; ++g) any_fp4 |= is_fp4(groups_[g].weights->w1);
-    share(tokens_, worth_sharing(4, args_.hidden, tokens_), [&](int64_t t, int) {
+    share(tokens_, worth_sharing(8 * args_.hidden * tokens_), [&](int64_t t, int) {
       float* x = x_ + t * x_stride_;
       lanes_.widen(args_.x + (slab_ + t) * args_.hidden, args_.hidden, true, x);
       if (any_fp4) lanes_.split_pairs(x, args_.hidden, split_ + t * x_stride_);
@@ -158,24 +157,6 @@ class LaneExperts {
 
   int64_t token_of(const Group& group, int64_t pick) const {
     return group.weighted ? source_[pick] / args_.k : pick - tokens_ * args_.k;
-  }
-
-  // What an item covers: blocks [first, last) of a matrix and picks [begin, end).
-  struct Part {
-    const Group* group;
-    int64_t first, last, begin, end;
-  };
-  Part part(const Group& group, const WeightMatrix& w, int64_t item) const {
-    const int64_t picks = group.end - group.begin;
-    const int64_t pieces = num_pieces(picks);
-    const int64_t piece = item % pieces;
-    const int64_t unit = blocks_per_item(w);
-    const int64_t first = item / pieces * unit;
-    return {.group = &group,
-            .first = first,
-            .last = std::min(first + unit, (w.rows + kBlockRows - 1) / kBlockRows),
-            .begin = group.begin + picks * piece / pieces,
-            .end = group.begin + picks * (piece + 1) / pieces};
   }
 
   // The last group whose items start at or before `item`.
@@ -194,48 +175,49 @@ class LaneExperts {
         args_.stream->thread_scratch(thread, static_cast<size_t>(floats) * sizeof(float)));
   }
 
-  void run_gate_item(int64_t item, int thread) {
-    const Group& group = find_group(item, &Group::first_gate_item);
+  void run_gate_item(int64_t i, int thread) {
+    const Group& group = find_group(i, &Group::first_gate_item);
     const ExpertWeights& weights = *group.weights;
-    const Part p = part(group, weights.w1, item - group.first_gate_item);
+    const ProductItems::Item item = group.gate_items.item(i - group.first_gate_item);
+    const int64_t first = group.begin + item.first_token;
+    const int64_t tokens = item.end_token - item.first_token;
     float* gate = thread_memory(thread);
     float* up = gate + kYFloats;
     const BlockScratch scratch = block_scratch(up + kYFloats);
     const float* plane = is_fp4(weights.w1) ? split_ : x_;
     const float* x[kTileTokens];
-    for (int64_t i = p.begin; i < p.end; ++i)
-      x[i - p.begin] = plane + token_of(group, i) * x_stride_;
-    for (int64_t block = p.first; block < p.last; ++block) {
-      const int64_t row = block * kBlockRows;
-      block_product(lanes_, weights.w1, row, x, p.end - p.begin, scratch, gate);
-      block_product(lanes_, weights.w3, row, x, p.end - p.begin, scratch, up);
-      for (int64_t i = p.begin; i < p.end; ++i) {
-        const float* weight = nullptr;
-        if (group.weighted) weight = args_.weight + slab_ * args_.k + source_[i];
-        lanes_.gate({.g = gate + (i - p.begin) * kBlockRows,
-                     .a = up + (i - p.begin) * kBlockRows,
-                     .limit = args_.limit,
-                     .weight = weight,
-                     .split = is_fp4(weights.w2),
-                     .h = h_ + i * h_stride_ + row});
+    for (int64_t t = 0; t < tokens; ++t) x[t] = plane + token_of(group, first + t) * x_stride_;
+    for (int64_t row = item.first_row; row < item.end_row; row += kBlockRows) {
+      block_product(lanes_, weights.w1, row, x, tokens, scratch, gate);
+      block_product(lanes_, weights.w3, row, x, tokens, scratch, up);
+      for (int64_t t = 0; t < tokens; ++t) {
+        const int64_t pick = first + t;
+        lanes_.gate(
+            {.g = gate + t * kBlockRows,
+             .a = up + t * kBlockRows,
+             .limit = args_.limit,
+             .weight = group.weighted ? args_.weight + slab_ * args_.k + source_[pick] : nullptr,
+             .split = is_fp4(weights.w2),
+             .h = h_ + pick * h_stride_ + row});
       }
     }
   }
 
-  void run_down_item(int64_t item, int thread) {
-    const Group& group = find_group(item, &Group::first_down_item);
+  void run_down_item(int64_t i, int thread) {
+    const Group& group = find_group(i, &Group::first_down_item);
     const WeightMatrix& w = group.weights->w2;
-    const Part p = part(group, w, item - group.first_down_item);
+    const ProductItems::Item item = group.down_items.item(i - group.first_down_item);
+    const int64_t first = group.begin + item.first_token;
+    const int64_t tokens = item.end_token - item.first_token;
     float* y = thread_memory(thread);
     const BlockScratch scratch = block_scratch(y + 2 * kYFloats);
     const float* x[kTileTokens];
-    for (int64_t i = p.begin; i < p.end; ++i) x[i - p.begin] = h_ + i * h_stride_;
-    for (int64_t block = p.first; block < p.last; ++block) {
-      const int64_t row = block * kBlockRows;
+    for (int64_t t = 0; t < tokens; ++t) x[t] = h_ + (first + t) * h_stride_;
+    for (int64_t row = item.first_row; row < item.end_row; row += kBlockRows) {
+      block_product(lanes_, w, row, x, tokens, scratch, y);
       const int64_t rows = std::min<int64_t>(kBlockRows, w.rows - row);
-      block_product(lanes_, w, row, x, p.end - p.begin, scratch, y);
-      for (int64_t i = p.begin; i < p.end; ++i) {
-        lanes_.round_row(y + (i - p.begin) * kBlockRows, rows, e_ + i * args_.hidden + row);
+      for (int64_t t = 0; t < tokens; ++t) {
+        lanes_.round_row(y + t * kBlockRows, rows, e_ + (first + t) * args_.hidden + row);
       }
     }
   }

@@ -1,9 +1,8 @@
 // The rows of kernels/moe for AVX-512: route.inc on the lanes of that instruction set.
 
-// clang-format off: the lanes come first.
+// The lanes come first: the rest is written in their terms.
 #include "kernels/lanes/x86_avx512.inc"
 #include "kernels/moe/route.inc"
-// clang-format on
 
 namespace fathom::kernels {
 

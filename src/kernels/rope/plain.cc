@@ -1,10 +1,9 @@
 // The rows of kernels/rope for portable C++: fast.inc on the lanes of that instruction set.
 
-// clang-format off: the lanes come first.
+// The lanes come first: the rest is written in their terms.
 #include "kernels/lanes/plain.inc"
 
 #include "kernels/rope/fast.inc"
-// clang-format on
 
 namespace fathom::kernels {
 

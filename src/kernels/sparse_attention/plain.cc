@@ -1,11 +1,10 @@
 // The rows of kernels/sparse_attention for portable C++: fast.inc on the lanes of that instruction
 // set.
 
-// clang-format off: the lanes come first.
+// The lanes come first: the rest is written in their terms.
 #include "kernels/lanes/plain.inc"
 
 #include "kernels/sparse_attention/fast.inc"
-// clang-format on
 
 namespace fathom::kernels {
 

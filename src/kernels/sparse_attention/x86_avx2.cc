@@ -1,10 +1,9 @@
 // The rows of kernels/sparse_attention for AVX2: fast.inc on the lanes of that instruction set.
 
-// clang-format off: the lanes come first.
+// The lanes come first: the rest is written in their terms.
 #include "kernels/lanes/x86_avx2.inc"
 
 #include "kernels/sparse_attention/fast.inc"
-// clang-format on
 
 namespace fathom::kernels {
 

@@ -1,0 +1,42 @@
+// Runs questions through one Generator and collects their answers: what every command that
+// generates has in common.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "answer.h"
+#include "engine.h"
+#include "prompt.h"
+
+namespace fathom::app {
+
+// Thread: one.  Borrows the engine.
+class AnswerLoop {
+ public:
+  struct Finished {
+    int64_t tag;
+    Answer answer;
+  };
+  using OnPiece = std::function<void(int64_t tag, const AnswerPiece& piece)>;
+
+  explicit AnswerLoop(Engine& engine) : engine_(engine) {}
+
+  // Queues one answer to the question (its n is the caller's business); `tag` names it in what
+  // comes back.
+  Status submit(int64_t tag, const PreparedQuestion& question);
+  // One step of the engine: pieces in the order of submission, then the answers that ended.
+  std::vector<Finished> step(const OnPiece& on_piece);
+  // Ends what runs; their answers come from the next step with what they have.
+  void cancel_all();
+  bool idle() const { return running_.empty(); }
+  size_t num_running() const { return running_.size(); }
+
+ private:
+  Engine& engine_;
+  std::map<RequestId, Finished> running_;
+};
+
+}  // namespace fathom::app

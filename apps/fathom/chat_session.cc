@@ -1,0 +1,278 @@
+#include "chat_session.h"
+
+#include <charconv>
+#include <cstdio>
+
+#include "codec/chat_request.h"
+#include "failure.h"
+#include "interrupt.h"
+#include "output.h"
+#include "terminal_text.h"
+
+namespace fathom::app {
+namespace {
+
+constexpr std::string_view kHelp =
+    R"(/system TEXT     set the system message (without TEXT: remove it)
+/think LEVEL     reason before answering: off, low, high, xhigh or max
+/reset           forget the conversation
+/retry           answer the last question again
+/undo            forget the last question and its answer
+/save FILE       write the conversation as JSON (fathom generate --messages reads it)
+/load FILE       go on with a conversation of such a file
+/params          show the settings
+/set NAME VALUE  temperature, top_p, top_k, min_p, max_tokens, seed, repetition_penalty,
+                 presence_penalty, frequency_penalty, stop; without VALUE: back to the default
+/exit            leave (or ctrl-D)
+A line that ends in \ goes on in the next; """ begins and ends a text of several lines.
+Ctrl-C stops an answer.)";
+
+std::string_view role_name(codec::Role role) {
+  switch (role) {
+    case codec::Role::kSystem:
+      return "system";
+    case codec::Role::kUser:
+      return "user";
+    case codec::Role::kAssistant:
+      return "assistant";
+    case codec::Role::kLatestReminder:
+      return "latest_reminder";
+  }
+  return "user";
+}
+
+template <class Number>
+std::string set_number(std::string_view name, std::string_view value, std::optional<Number>* out) {
+  Number number{};
+  const char* end = value.data() + value.size();
+  const auto [at, error] = std::from_chars(value.data(), end, number);
+  if (value.empty()) {
+    out->reset();
+    return std::string(name) + " is back at its default";
+  }
+  if (error != std::errc() || at != end) {
+    return std::string(name) + " needs a number, not \"" + std::string(value) + "\"";
+  }
+  *out = number;
+  return std::string(name) + " is " + std::string(value);
+}
+
+std::string_view trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(' ');
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+// "word rest" -> word; leaves the rest.
+std::string_view take_word(std::string_view* text) {
+  const size_t space = std::min(text->find(' '), text->size());
+  const std::string_view word = text->substr(0, space);
+  *text = trim(text->substr(space));
+  return word;
+}
+
+void print_statistics(const Answer& answer) {
+  const double decode_s = (answer.e2e_ms() - answer.ttft_ms()) / 1000;
+  const auto after_first = static_cast<double>(answer.token_ids().size()) - 1;
+  std::fprintf(stderr, "[%lld + %zu tokens, first after %.0f ms, %.1f tokens/s]\n",
+               static_cast<long long>(answer.num_prompt_tokens()), answer.token_ids().size(),
+               answer.ttft_ms(), decode_s > 0 ? after_first / decode_s : 0.0);
+}
+
+}  // namespace
+
+Status ChatSession::ask(const std::string& text, bool show_statistics) {
+  FATHOM_TRY(check_utf8(text, "the message"));
+  Question question;
+  question.kind = Question::Kind::kMessages;
+  question.sampling = sampling_;
+  question.messages = messages_;
+  question.messages.push_back({codec::Role::kUser, text, "", false});
+  FATHOM_ASSIGN(const PreparedQuestion prepared, prepare(engine_, question));
+  std::optional<Answer> answer;
+  FATHOM_TRY(generate(prepared, &answer));
+  if (!answer->error().ok()) return answer->error();
+  messages_ = std::move(question.messages);
+  messages_.push_back({codec::Role::kAssistant, answer->text(), answer->reasoning(), false});
+  if (show_statistics) print_statistics(*answer);
+  if (answer->finish() == FinishReason::kLength) {
+    std::fputs(
+        "[the answer is cut: max_tokens or the context is used up; see /set, /undo, /reset]\n",
+        stderr);
+  }
+  return Status();
+}
+
+Status ChatSession::generate(const PreparedQuestion& question, std::optional<Answer>* answer) {
+  clear_interrupt();
+  FATHOM_TRY(loop_.submit(0, question));
+  TerminalText terminal(question.thinking);
+  Status output;
+  bool cancelled = false;
+  while (!loop_.idle()) {
+    if (!cancelled && (interrupted() || !output.ok())) {
+      loop_.cancel_all();
+      cancelled = true;
+    }
+    for (AnswerLoop::Finished& f : loop_.step([&](int64_t, const AnswerPiece& piece) {
+           if (output.ok() && !cancelled) output = terminal.show(piece);
+         })) {
+      answer->emplace(std::move(f.answer));
+    }
+  }
+  FATHOM_TRY(std::move(output));
+  return terminal.end();
+}
+
+std::optional<std::string> ChatSession::undo() {
+  while (!messages_.empty()) {
+    const codec::ChatMessage last = std::move(messages_.back());
+    messages_.pop_back();
+    if (last.role == codec::Role::kUser) return last.content;
+  }
+  return std::nullopt;
+}
+
+std::string ChatSession::set(std::string_view name, std::string_view value) {
+  SamplingOptions next = sampling_;
+  std::string reply;
+  if (name == "temperature") {
+    reply = set_number(name, value, &next.temperature);
+  } else if (name == "top_p") {
+    reply = set_number(name, value, &next.top_p);
+  } else if (name == "top_k") {
+    reply = set_number(name, value, &next.top_k);
+  } else if (name == "min_p") {
+    reply = set_number(name, value, &next.min_p);
+  } else if (name == "max_tokens") {
+    reply = set_number(name, value, &next.max_tokens);
+  } else if (name == "seed") {
+    reply = set_number(name, value, &next.seed);
+  } else if (name == "repetition_penalty") {
+    reply = set_number(name, value, &next.repetition_penalty);
+  } else if (name == "presence_penalty") {
+    reply = set_number(name, value, &next.presence_penalty);
+  } else if (name == "frequency_penalty") {
+    reply = set_number(name, value, &next.frequency_penalty);
+  } else if (name == "stop") {
+    next.stop.clear();
+    if (!value.empty()) next.stop.emplace_back(value);
+    reply = value.empty() ? "no stop text" : "answers end before \"" + std::string(value) + "\"";
+  } else {
+    return "no setting is called \"" + std::string(name) + "\"; /help lists them";
+  }
+  // Ranges are those of every request.
+  Question probe;
+  probe.prompt = "x";
+  probe.sampling = next;
+  const Result<PreparedQuestion> prepared = prepare(engine_, probe);
+  const Status status =
+      !prepared ? prepared.error() : prepared->request.params.validate(engine_.config().vocab_size);
+  if (!status.ok()) return status.message();
+  sampling_ = next;
+  return reply;
+}
+
+std::string ChatSession::show_params() const {
+  std::string text = "model " + engine_.dir.string();
+  text += "\nthink " + std::string(think_name(sampling_.think.value_or(codec::Think::kOff)));
+  const auto add = [&text](const char* name, const auto& value, const char* otherwise) {
+    JsonWriter json;
+    if (value) json.value(*value);
+    text += "\n" + std::string(name) + " " + (value ? json.text() : otherwise);
+  };
+  add("system", sampling_.system, "none");
+  JsonWriter temperature;
+  temperature.value(engine_.default_temperature);
+  JsonWriter top_p;
+  top_p.value(engine_.default_top_p);
+  add("temperature", sampling_.temperature, temperature.text().c_str());
+  add("top_p", sampling_.top_p, top_p.text().c_str());
+  add("top_k", sampling_.top_k, "all");
+  add("min_p", sampling_.min_p, "0");
+  add("max_tokens", sampling_.max_tokens, "what the model's default and the context allow");
+  add("seed", sampling_.seed, "a new one for each answer");
+  add("repetition_penalty", sampling_.repetition_penalty, "1");
+  add("presence_penalty", sampling_.presence_penalty, "0");
+  add("frequency_penalty", sampling_.frequency_penalty, "0");
+  text += "\nmessages " + std::to_string(messages_.size());
+  return text;
+}
+
+std::string ChatSession::save(const std::string& file) const {
+  if (file.empty() || file == "-") return "name a file: /save FILE";
+  JsonWriter json;
+  json.begin_array();
+  const auto write = [&json](const codec::ChatMessage& m) {
+    json.begin_object().member("role", role_name(m.role)).member("content", m.content);
+    if (!m.reasoning.empty()) json.member("reasoning_content", m.reasoning);
+    json.end_object();
+  };
+  if (sampling_.system) write({codec::Role::kSystem, *sampling_.system, "", false});
+  for (const codec::ChatMessage& m : messages_) write(m);
+  json.end_array();
+  Result<OutputFile> out = OutputFile::create(file);
+  if (!out) return out.error().message();
+  Status status = out->write(json.text() + "\n");
+  if (status.ok()) status = out->commit();
+  return status.ok() ? "saved to " + file : status.message();
+}
+
+std::string ChatSession::load(const std::string& file) {
+  if (file.empty() || file == "-") return "name a file: /load FILE";
+  const Result<std::string> json = read_text(file);
+  if (!json) return json.error().message();
+  Result<codec::ChatRequest> body = codec::parse_chat_request(*json, file);
+  if (!body) return body.error().message();
+  std::vector<codec::ChatMessage>& messages = body->messages;
+  sampling_.system.reset();
+  if (!messages.empty() && messages.front().role == codec::Role::kSystem) {
+    sampling_.system = messages.front().content;
+    messages.erase(messages.begin());
+  }
+  messages_ = std::move(messages);
+  return "loaded " + std::to_string(messages_.size()) + " messages from " + file;
+}
+
+ChatSession::Next ChatSession::command(std::string_view line, std::string* reply,
+                                       std::string* retry) {
+  std::string_view rest = line;
+  const std::string_view name = take_word(&rest);
+  reply->clear();
+  if (name == "/help" || name == "/?") {
+    *reply = kHelp;
+  } else if (name == "/exit" || name == "/quit") {
+    return Next::kLeave;
+  } else if (name == "/reset") {
+    messages_.clear();
+    *reply = "the conversation is forgotten";
+  } else if (name == "/undo" || name == "/retry") {
+    const std::optional<std::string> text = undo();
+    if (text && name == "/retry") {
+      *retry = *text;
+      return Next::kAsk;
+    }
+    *reply = text ? "forgot: " + *text : "nothing was asked yet";
+  } else if (name == "/system") {
+    sampling_.system = rest.empty() ? std::nullopt : std::optional(std::string(rest));
+    *reply = rest.empty() ? "no system message" : "system message set";
+  } else if (name == "/think") {
+    const std::optional<codec::Think> think = codec::parse_think(rest);
+    if (think) sampling_.think = think;
+    *reply = think ? "think " + std::string(rest) : "/think off, low, high, xhigh or max";
+  } else if (name == "/params") {
+    *reply = show_params();
+  } else if (name == "/set") {
+    const std::string_view setting = take_word(&rest);
+    *reply = set(setting, rest);
+  } else if (name == "/save") {
+    *reply = save(std::string(rest));
+  } else if (name == "/load") {
+    *reply = load(std::string(rest));
+  } else {
+    *reply = "no command is called " + std::string(name) + "; /help lists them";
+  }
+  return Next::kGoOn;
+}
+
+}  // namespace fathom::app

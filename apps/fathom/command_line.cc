@@ -1,0 +1,424 @@
+#include "command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+
+#include "bench.h"
+#include "commands.h"
+#include "failure.h"
+#include "output.h"
+
+namespace fathom::app {
+namespace {
+
+// Thrown inside of CLI11's callbacks and caught by run_command_line.
+CLI::ValidationError bad_value(const std::string& name, const std::string& value,
+                               const std::string& wanted) {
+  return CLI::ValidationError(name, "\"" + value + "\" is not " + wanted);
+}
+
+using Setter = std::function<void(const std::string&)>;
+
+// An option whose value `set` parses, or throws bad_value.
+CLI::Option* add(CLI::App* app, const std::string& name, const std::string& value_name,
+                 const std::string& text, const Setter& set) {
+  return app->add_option_function<std::string>(name, set, text)
+      ->type_name(value_name)
+      ->expected(1)
+      ->take_last();
+}
+
+// An option that may be given several times; `set` is called for each value.
+CLI::Option* add_repeated(CLI::App* app, const std::string& name, const std::string& value_name,
+                          const std::string& text, const Setter& set) {
+  const auto set_all = [set](const std::vector<std::string>& values) {
+    for (const std::string& value : values) set(value);
+  };
+  return app->add_option_function<std::vector<std::string>>(name, set_all, text)
+      ->type_name(value_name)
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+}
+
+template <class Int>
+Int parse_int(const std::string& name, const std::string& text, Int low, Int high) {
+  Int value{};
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end || value < low || value > high) {
+    throw bad_value(name, text,
+                    "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+  }
+  return value;
+}
+
+template <class Int, class Out>
+CLI::Option* add_int(CLI::App* app, const std::string& name, Out* out, Int low, Int high,
+                     const std::string& text) {
+  return add(app, name, "N", text, [=](const std::string& value) {
+    *out = static_cast<Int>(parse_int<Int>(name, value, low, high));
+  });
+}
+
+CLI::Option* add_float(CLI::App* app, const std::string& name, std::optional<float>* out, float low,
+                       float high, const std::string& text) {
+  return add(app, name, "X", text, [=](const std::string& value) {
+    float number = 0;
+    const char* end = value.data() + value.size();
+    const auto [at, error] = std::from_chars(value.data(), end, number);
+    if (error != std::errc() || at != end || !(number >= low && number <= high)) {
+      char range[80];
+      std::snprintf(range, sizeof range, "a number from %g to %g", static_cast<double>(low),
+                    static_cast<double>(high));
+      throw bad_value(name, value, range);
+    }
+    *out = number;
+  });
+}
+
+CLI::Option* add_text(CLI::App* app, const std::string& name, std::optional<std::string>* out,
+                      const std::string& value_name, const std::string& text) {
+  return add(app, name, value_name, text, [out](const std::string& value) { *out = value; });
+}
+
+// "512M", "16GiB", "1000000": bytes.  Units are powers of 1024.
+int64_t parse_size(const std::string& name, const std::string& text) {
+  constexpr int64_t kMax = int64_t{1} << 50;
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  const std::string unit(at, end);
+  const std::string letters = "KMGT";
+  const size_t place = unit.empty() ? std::string::npos : letters.find(unit[0]);
+  const bool is_unit = unit.empty() || unit == "B" ||
+                       (place != std::string::npos &&
+                        (unit.size() == 1 || unit.substr(1) == "B" || unit.substr(1) == "iB"));
+  const int shift = place == std::string::npos ? 0 : 10 * (static_cast<int>(place) + 1);
+  if (error != std::errc() || !is_unit || value < 1 || value > (kMax >> shift)) {
+    throw bad_value(name, text, "a size such as 512M or 16GiB (at most 1024T)");
+  }
+  return value << shift;
+}
+
+void add_model(CLI::App* app, std::string* out) {
+  add(app, "--model", "DIR_OR_HUB_ID",
+      "folder of a checkpoint, or org/name[@revision] in the Hugging Face cache (default: the demo "
+      "model)",
+      [out](const std::string& value) {
+        if (value.empty()) throw bad_value("--model", value, "a folder or a hub id");
+        *out = value;
+      });
+}
+
+void add_isa(CLI::App* app, std::optional<Isa>* out) {
+  add(app, "--isa", "NAME",
+      "kernels: reference, plain, avx2 or avx512 (default: the best of this CPU)",
+      [out](const std::string& value) {
+        *out = parse_isa(value);
+        if (!*out) throw bad_value("--isa", value, "reference, plain, avx2 or avx512");
+      })
+      ->envname("FATHOM_ISA");
+}
+
+void add_engine(CLI::App* app, EngineOptions* out) {
+  add_model(app, &out->model);
+  add(app, "--device", "NAME", "auto or cpu", [](const std::string& value) {
+    if (value.rfind("cuda", 0) == 0) {
+      throw CLI::ValidationError("--device", value + " is not in this build; use cpu");
+    }
+    if (value != "auto" && value != "cpu") throw bad_value("--device", value, "auto or cpu");
+  });
+  add_int<int>(app, "--threads", &out->threads, 1, 1024, "threads (default: every CPU allowed)");
+  add_isa(app, &out->isa);
+  add(app, "--prefill", "MODE",
+      "replay: decoder layers see the last window of the prompt only; exact: all of it (default: "
+      "replay)",
+      [out](const std::string& value) {
+        if (value != "exact" && value != "replay") {
+          throw bad_value("--prefill", value, "exact or replay");
+        }
+        out->prefill = value == "exact" ? PrefillMode::kExact : PrefillMode::kReplay;
+      });
+  add(app, "--numerics", "NAME", "reference", [](const std::string& value) {
+    if (value == "int8") {
+      throw CLI::ValidationError("--numerics", "int8 is not in this version; use reference");
+    }
+    if (value != "reference") throw bad_value("--numerics", value, "reference");
+  });
+  add(app, "--kv-memory", "SIZE", "memory for the KV cache, such as 512M or 16GiB",
+      [out](const std::string& value) { out->kv_memory_bytes = parse_size("--kv-memory", value); });
+  add_int<int>(app, "--max-batch", &out->max_batch, 1, 4096, "sequences in one step (default 16)");
+  add_int<int>(app, "--chunk", &out->chunk_tokens, 1, 65536,
+               "prompt tokens in one step (default 512)");
+}
+
+codec::Think parse_think_or_throw(const std::string& value) {
+  const std::optional<codec::Think> think = codec::parse_think(value);
+  if (!think) throw bad_value("--think", value, "off, low, high, xhigh or max");
+  return *think;
+}
+
+void add_sampling(CLI::App* app, SamplingOptions* out) {
+  constexpr float kMany = 1e6f;
+  add_int<int32_t>(app, "--max-tokens", &out->max_tokens, 1, 1 << 30,
+                   "tokens of the answer at most");
+  add_float(app, "--temperature", &out->temperature, 0, kMany, "0: always the likeliest token");
+  add_float(app, "--top-p", &out->top_p, 1e-6f, 1, "share of probability to choose from");
+  add_int<int32_t>(app, "--top-k", &out->top_k, 0, 1 << 30, "tokens to choose from; 0: all");
+  add_float(app, "--min-p", &out->min_p, 0, 1, "least probability, relative to the likeliest");
+  add_float(app, "--repetition-penalty", &out->repetition_penalty, 1e-3f, kMany,
+            "above 1: repeat less");
+  add_float(app, "--presence-penalty", &out->presence_penalty, -2, 2, "for tokens already there");
+  add_float(app, "--frequency-penalty", &out->frequency_penalty, -2, 2, "for each time they are");
+  add_int<uint64_t>(app, "--seed", &out->seed, 0, std::numeric_limits<int64_t>::max(),
+                    "same seed, same answer; drawn and reported if not given");
+  add_repeated(app, "--stop", "TEXT", "end before this text; may be given several times",
+               [out](const std::string& value) { out->stop.push_back(value); });
+  app->add_flag_function(
+      "--ignore-eos", [out](int64_t) { out->ignore_eos = true; }, "go on after the end token");
+  add(app, "--think", "LEVEL", "reason first: off, low, high, xhigh or max (default off)",
+      [out](const std::string& value) { out->think = parse_think_or_throw(value); });
+  add_text(app, "--system", &out->system, "TEXT", "system message");
+}
+
+// CLI11's own excludes() fills the help with lists of names.
+void check_at_most_one(const std::vector<CLI::Option*>& options) {
+  const CLI::Option* first = nullptr;
+  for (const CLI::Option* option : options) {
+    if (option->count() == 0) continue;
+    if (first != nullptr) {
+      throw CLI::ValidationError(option->get_name(),
+                                 "cannot be given together with " + first->get_name());
+    }
+    first = option;
+  }
+}
+
+void add_generate(CLI::App* root, GenerateOptions* o, std::function<int()>* run) {
+  CLI::App* app = root->add_subcommand("generate", "Answer one prompt, or a file of them");
+  app->footer(R"(
+The prompt is one user turn. Without --prompt or --file it is read from standard input.
+
+Examples:
+  fathom generate --prompt "What is the capital of France?"
+  echo "4 * 70" | fathom generate --temperature 0
+  fathom generate --messages chat.json --think high --json
+  fathom generate --jsonl questions.jsonl --out answers.jsonl
+    a line in:  {"id": "a", "prompt": "4 * 70", "params": {"temperature": 0}}
+    a line out: {"id": "a", "index": 0, "text": "280", "token_ids": [...], ...})");
+  CLI::Option* prompt =
+      add_text(app, "--prompt", &o->prompt, "TEXT", "the prompt; -: standard input");
+  CLI::Option* file =
+      add_text(app, "--file", &o->prompt_file, "FILE", "a file that holds the prompt");
+  CLI::Option* messages = add_text(app, "--messages", &o->messages_file, "FILE",
+                                   "JSON: a list of messages, or a Chat Completions body");
+  CLI::Option* ids = add_text(app, "--prompt-ids", &o->prompt_ids, "IDS", "token ids: 1,2,3");
+  CLI::Option* jsonl =
+      add_text(app, "--jsonl", &o->jsonl_in, "FILE", "one question a line; -: standard input");
+  add_text(app, "--out", &o->jsonl_out, "FILE",
+           "where the answers of --jsonl go (default -: standard output)")
+      ->needs(jsonl);
+  app->add_flag("--raw", o->raw,
+                "the prompt is rendered already: control tokens count, nothing is added");
+  add_int<int32_t>(app, "--n", &o->sampling.n, 1, 1024, "answers; each has the next seed");
+  add_int<int32_t>(app, "--logprobs", &o->sampling.logprobs, 0, 1 << 20,
+                   "log-probabilities of the chosen and the N likeliest tokens (with --json)");
+  app->add_flag("--json", o->json, "print the result as JSON");
+  app->add_flag("--quiet", o->quiet, "no statistics and no progress on stderr");
+  add_sampling(app, &o->sampling);
+  add_engine(app, &o->engine);
+  const std::vector<CLI::Option*> inputs = {prompt, file, messages, ids, jsonl};
+  app->callback([=] {
+    check_at_most_one(inputs);
+    *run = [o] { return run_generate(*o); };
+  });
+}
+
+void add_chat(CLI::App* root, ChatOptions* o, std::function<int()>* run) {
+  CLI::App* app = root->add_subcommand("chat", "Talk with the model in the terminal");
+  app->footer(R"(
+Ctrl-C stops the answer; ctrl-D leaves. /help in the chat lists its commands.
+
+Examples:
+  fathom chat
+  fathom chat --think high --system "Answer in one sentence."
+  echo "4 * 70" | fathom chat --temperature 0)");
+  app->add_flag("--quiet", o->quiet, "answers only: no greeting, no statistics");
+  add_sampling(app, &o->sampling);
+  add_engine(app, &o->engine);
+  app->callback([=] { *run = [o] { return run_chat(*o); }; });
+}
+
+void add_info(CLI::App* root, InfoOptions* o, std::function<int()>* run) {
+  CLI::App* app = root->add_subcommand("info", "Show what a model is and what it costs here");
+  app->footer(R"(
+Reads config.json and the headers of the weights; measures how fast memory is read.
+
+Examples:
+  fathom info
+  fathom info deepseek-ai/DeepSeek-V4.1-Flash --json)");
+  app->add_option("model", o->model, "folder or hub id (default: the demo model)");
+  add_model(app, &o->model);
+  app->add_flag("--json", o->json, "print JSON");
+  app->callback([=] { *run = [o] { return run_info(*o); }; });
+}
+
+void add_tokenize(CLI::App* root, TokenizeOptions* o, std::function<int()>* run) {
+  CLI::App* app = root->add_subcommand("tokenize", "Turn text into token ids, or ids into text");
+  app->footer(R"(
+Without words and --file the text is read from standard input.
+
+Examples:
+  fathom tokenize "Hello, world"
+  fathom tokenize --special "<｜User｜>hi"    spellings of control tokens become their ids
+  fathom tokenize --decode 19,280,4)");
+  app->add_option("words", o->words, "the text (words are joined by a space), or the ids");
+  add_text(app, "--file", &o->text_file, "FILE", "a file that holds it; -: standard input");
+  app->add_flag("--decode", o->decode, "ids to text");
+  app->add_flag("--special", o->special,
+                "recognize control tokens in the text; show them in --decode");
+  app->add_flag("--json", o->json, "print JSON");
+  add_model(app, &o->model);
+  add_text(app, "--tokenizer", &o->tokenizer_file, "FILE", "a tokenizer.json instead of a model");
+  app->callback([=] { *run = [o] { return run_tokenize(*o); }; });
+}
+
+void add_eval(CLI::App* root, EvalOptions* o, std::function<int()>* run) {
+  CLI::App* app = root->add_subcommand("eval", "Measure accuracy on a question set, or perplexity");
+  app->footer(R"(
+Examples:
+  fathom eval --set tests/data/demo/eval.jsonl
+  fathom eval --set tests/data/demo/eval.jsonl --category facts --limit 10 --json
+  fathom eval --perplexity tests/data/demo/heldout.txt)");
+  CLI::Option* set =
+      add_text(app, "--set", &o->set_file, "FILE", "questions with expected answers (JSONL)");
+  CLI::Option* text = add_text(app, "--perplexity", &o->perplexity_file, "FILE", "a text (UTF-8)");
+  add_int<int64_t>(
+      app, "--limit", &o->limit, 1, int64_t{1} << 40,
+      "of --set the first N questions of each category, of --perplexity the first N tokens");
+  add(app, "--category", "NAME", "questions of this category only", [o](const std::string& value) {
+    o->category = value;
+  })->needs(set);
+  add_text(app, "--out", &o->answers_file, "FILE", "write each answer as JSONL")->needs(set);
+  app->add_flag("--json", o->json, "print JSON");
+  add_engine(app, &o->engine);
+  app->callback([=] {
+    check_at_most_one({set, text});
+    if (!o->set_file && !o->perplexity_file) {
+      throw CLI::ValidationError("eval", "give --set FILE.jsonl or --perplexity FILE.txt");
+    }
+    *run = [o] { return run_eval(*o); };
+  });
+}
+
+void add_bench(CLI::App* root, BenchOptions* o, std::optional<Isa>* isa,
+               std::function<int()>* run) {
+  CLI::App* app = root->add_subcommand("bench", "Measure speed beside the limits of this machine");
+  app->footer(R"(
+Weights are made up, in memory, in the release's shapes.
+
+Examples:
+  fathom bench decode --layers 4 --experts 32
+  fathom bench prefill --tokens 512 --json prefill.json)");
+  app->add_option("kind", o->kind, "decode or prefill")
+      ->required()
+      ->type_name("KIND")
+      ->check([](const std::string& value) {
+        return value == "decode" || value == "prefill"
+                   ? ""
+                   : "\"" + value + "\" is not decode or prefill";
+      });
+  add(app, "--shape", "NAME", "release or demo (default release)", [o](const std::string& value) {
+    if (value != "release" && value != "demo") throw bad_value("--shape", value, "release or demo");
+    o->shape = value;
+  });
+  add_int<int>(app, "--layers", &o->layers, 4, 64, "layers (default 4)");
+  add_int<int>(app, "--experts", &o->experts, 6, 512, "routed experts a layer (default 32)");
+  add_repeated(app, "--tokens", "N", "prompt length of prefill; may be given several times",
+               [o](const std::string& value) {
+                 o->tokens.push_back(parse_int<int>("--tokens", value, 1, 1 << 20));
+               });
+  add_repeated(app, "--batch", "N", "sequences of decode; may be given several times",
+               [o](const std::string& value) {
+                 o->batches.push_back(parse_int<int>("--batch", value, 1, 1024));
+               });
+  add_int<int>(app, "--threads", &o->threads, 1, 1024, "threads (default: every CPU allowed)");
+  add_isa(app, isa);
+  add(app, "--json", "FILE", "write the rows as JSON; -: standard output",
+      [o](const std::string& value) { o->json_file = value; });
+  app->callback([=] {
+    *run = [=] {
+      o->isa = isa->value_or(best_isa());
+      const std::string missing = missing_feature(o->isa);
+      if (missing.empty()) return run_bench(*o);
+      return finish(
+          wrong_use("--isa " + std::string(isa_name(o->isa)) + ": this CPU has no " + missing));
+    };
+  });
+}
+
+// One line: what, and where to read more.
+int usage_failure(const CLI::App& root, const CLI::ParseError& error) {
+  std::string command = "fathom";
+  for (const CLI::App* sub : root.get_subcommands()) command += " " + sub->get_name();
+  print_failure(std::string(error.what()) + "; see " + command + " --help");
+  return kExitUsage;
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  GenerateOptions generate;
+  ChatOptions chat;
+  InfoOptions info;
+  TokenizeOptions tokenize;
+  EvalOptions eval;
+  BenchOptions bench;
+  std::optional<Isa> bench_isa;
+  std::function<int()> run;
+
+  CLI::App root("Fathom runs DeepSeek-V4.1 checkpoints as they are published.", "fathom");
+  root.set_version_flag("--version", "fathom " FATHOM_VERSION, "print the version");
+  root.set_help_flag("-h,--help", "print this help");
+  root.require_subcommand(0, 1);
+  root.footer(R"(
+Without --model every command uses the demo model of the project.
+
+Examples:
+  fathom chat
+  fathom generate --prompt "What is the capital of France?"
+  fathom COMMAND --help
+
+Exit codes: 0 done, 1 failed while running, 2 wrong use, 3 model missing or wrong,
+            4 too little memory or disk, 130 interrupted)");
+  add_chat(&root, &chat, &run);
+  add_generate(&root, &generate, &run);
+  add_info(&root, &info, &run);
+  add_tokenize(&root, &tokenize, &run);
+  add_eval(&root, &eval, &run);
+  add_bench(&root, &bench, &bench_isa, &run);
+
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    std::ostringstream text;
+    root.exit(wanted, text, text);
+    const Status status = print(text.str());
+    return is_closed_output(status) ? kExitDone : finish(status);
+  } catch (const CLI::ParseError& error) {
+    return usage_failure(root, error);
+  }
+  if (!run) {
+    const Status status = print(root.help());
+    return is_closed_output(status) ? kExitDone : finish(status);
+  }
+  return run();
+}
+
+}  // namespace fathom::app

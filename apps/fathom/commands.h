@@ -1,0 +1,14 @@
+// The commands of the program; each returns its exit code.
+#pragma once
+
+#include "options.h"
+
+namespace fathom::app {
+
+int run_generate(const GenerateOptions& options);
+int run_chat(const ChatOptions& options);
+int run_info(const InfoOptions& options);
+int run_tokenize(const TokenizeOptions& options);
+int run_eval(const EvalOptions& options);
+
+}  // namespace fathom::app

@@ -1,0 +1,173 @@
+#include "engine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <climits>
+#include <cstdlib>
+#include <vector>
+
+#include "codec/engram_classes.h"
+#include "device/cpu_features.h"
+#include "failure.h"
+#include "model/class_map.h"
+#include "output.h"
+#include "weights/hub.h"
+
+namespace fathom::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Where huggingface_hub keeps its cache: HF_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub.
+fs::path hub_cache() {
+  if (const std::string dir = environment("HF_HUB_CACHE"); !dir.empty()) return dir;
+  if (const std::string dir = environment("HF_HOME"); !dir.empty()) return fs::path(dir) / "hub";
+  const std::string xdg = environment("XDG_CACHE_HOME");
+  const fs::path cache = xdg.empty() ? fs::path(environment("HOME")) / ".cache" : fs::path(xdg);
+  return cache / "huggingface" / "hub";
+}
+
+Result<fs::path> find_demo_model() {
+  std::vector<fs::path> places;
+  std::error_code ec;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ec);
+  if (!ec) {
+    const fs::path bin = program.parent_path();
+    places.push_back(bin / "../../models/demo");
+    places.push_back(bin / "../share/fathom/models/demo");
+  }
+  places.emplace_back(FATHOM_DEMO_MODEL);
+  for (const fs::path& place : places) {
+    if (fs::exists(place / "config.json", ec)) return place.lexically_normal();
+  }
+  return Status(StatusCode::kNotFound, "the demo model is not beside this program (" +
+                                           places.front().lexically_normal().string() +
+                                           "); give --model DIR_OR_HUB_ID");
+}
+
+Status read_generation_config(const fs::path& dir, Engine* engine) {
+  const fs::path file = dir / "generation_config.json";
+  std::error_code ec;
+  if (!fs::exists(file, ec)) return Status();
+  FATHOM_ASSIGN(const std::string text, read_text(file.string()));
+  boost::json::error_code error;
+  const boost::json::value root = boost::json::parse(text, error);
+  if (error || !root.is_object()) {
+    return Status(StatusCode::kDataLoss, file.string() + ": not a JSON object; download it again");
+  }
+  const auto read = [&](const char* name, float* out) {
+    const boost::json::value* v = root.as_object().if_contains(name);
+    if (v == nullptr || v->is_null()) return true;
+    const double number = v->is_double()  ? v->as_double()
+                          : v->is_int64() ? static_cast<double>(v->as_int64())
+                                          : -1;
+    *out = static_cast<float>(number);
+    return number >= 0;
+  };
+  if (!read("temperature", &engine->default_temperature) ||
+      !read("top_p", &engine->default_top_p)) {
+    return Status(StatusCode::kDataLoss,
+                  file.string() + ": temperature and top_p must be numbers of at least 0");
+  }
+  const boost::json::value* sample = root.as_object().if_contains("do_sample");
+  if (sample != nullptr && sample->is_bool() && !sample->as_bool()) engine->default_temperature = 0;
+  return Status();
+}
+
+Result<Isa> choose_isa(const EngineOptions& options) {
+  if (!options.isa) return best_isa();
+  const std::string missing = missing_feature(*options.isa);
+  if (missing.empty()) return *options.isa;
+  return wrong_use("--isa " + std::string(isa_name(*options.isa)) + ": this CPU has no " + missing +
+                   "; leave --isa out to use " + std::string(isa_name(best_isa())));
+}
+
+Result<int64_t> choose_kv_memory(const EngineOptions& options) {
+  constexpr int64_t kDefault = int64_t{1} << 30;
+  const int64_t memory = cpu_info().memory_bytes;
+  if (options.kv_memory_bytes == 0) return memory > 0 ? std::min(kDefault, memory / 4) : kDefault;
+  if (memory > 0 && options.kv_memory_bytes > memory) {
+    return wrong_use("--kv-memory: " + std::to_string(options.kv_memory_bytes >> 20) +
+                     " MiB is more than this machine's memory, " + std::to_string(memory >> 20) +
+                     " MiB; give less");
+  }
+  return options.kv_memory_bytes;
+}
+
+// Option, else DEEPINFER_YOCO_PREFILL_TRUNCATION_MODE, else replay.
+Result<PrefillMode> choose_prefill(const EngineOptions& options) {
+  if (options.prefill) return *options.prefill;
+  constexpr const char* kName = "DEEPINFER_YOCO_PREFILL_TRUNCATION_MODE";
+  const std::string mode = environment(kName);
+  if (mode.empty() || mode == "compact") return PrefillMode::kReplay;
+  if (mode == "off") return PrefillMode::kExact;
+  return wrong_use(std::string(kName) + "=" + mode + ": not off (exact) or compact (replay)");
+}
+
+// The release ships no file of Engram classes, so they are made from its tokenizer.  Empty: the
+// folder has the file, or the model has no Engram layer.
+Result<std::vector<int32_t>> make_class_map(const fs::path& dir, const model::ModelConfig& config,
+                                            const codec::Tokenizer& tokenizer) {
+  std::error_code ec;
+  if (config.engram_layers.empty() || fs::exists(dir / model::kClassMapFileName, ec)) {
+    return std::vector<int32_t>{};
+  }
+  Result<std::vector<int32_t>> classes =
+      codec::engram_classes(tokenizer, config.vocab_size, config.engram_pad_token_id,
+                            config.engram_compressed_vocab_size);
+  if (classes) return classes;
+  return std::move(classes).error().with_context((dir / "tokenizer.json").string());
+}
+
+}  // namespace
+
+Result<fs::path> find_model(const std::string& model) {
+  if (model.empty()) return find_demo_model();
+  Result<fs::path> dir = weights::resolve_model(model, hub_cache());
+  if (dir) return dir;
+  return Status(StatusCode::kNotFound, "--model " + dir.error().message());
+}
+
+Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const fs::path& dir) {
+  return codec::Tokenizer::load(dir / "tokenizer.json");
+}
+
+Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
+  auto engine = std::make_unique<Engine>();
+  FATHOM_ASSIGN(engine->isa, choose_isa(options));
+  FATHOM_ASSIGN(engine->prefill, choose_prefill(options));
+  FATHOM_ASSIGN(const int64_t kv_memory, choose_kv_memory(options));
+  engine->threads = options.threads > 0 ? options.threads : cpu_info().num_cpus;
+  FATHOM_ASSIGN(engine->dir, find_model(options.model));
+  FATHOM_ASSIGN(const model::ModelConfig config, model::load_config(engine->dir));
+  FATHOM_ASSIGN(engine->tokenizer, load_tokenizer(engine->dir));
+  if (engine->tokenizer->vocab_size() > config.vocab_size) {
+    return Status(StatusCode::kFailedPrecondition,
+                  (engine->dir / "tokenizer.json").string() + ": has ids up to " +
+                      std::to_string(engine->tokenizer->vocab_size() - 1) +
+                      ", but vocab_size of config.json is " + std::to_string(config.vocab_size) +
+                      "; these files are not of one model");
+  }
+  FATHOM_ASSIGN(std::vector<int32_t> class_map,
+                make_class_map(engine->dir, config, *engine->tokenizer));
+  FATHOM_ASSIGN(
+      engine->loaded,
+      runner::load_model(engine->dir, {.num_threads = engine->threads, .isa = engine->isa},
+                         std::move(class_map)));
+  FATHOM_TRY(read_generation_config(engine->dir, engine.get()));
+  FATHOM_ASSIGN(engine->generator, runner::Generator::create(*engine->loaded.model,
+                                                             {.prefill = engine->prefill,
+                                                              .max_batch = options.max_batch,
+                                                              .chunk_tokens = options.chunk_tokens,
+                                                              .kv_memory_bytes = kv_memory}));
+  return engine;
+}
+
+}  // namespace fathom::app

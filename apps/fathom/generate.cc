@@ -1,0 +1,108 @@
+// fathom generate: one question, or a file of them (generate_jsonl.cc).
+#include <algorithm>
+#include <cstdio>
+
+#include "answer_loop.h"
+#include "commands.h"
+#include "failure.h"
+#include "generate_jsonl.h"
+#include "interrupt.h"
+#include "output.h"
+#include "terminal_text.h"
+
+namespace fathom::app {
+namespace {
+
+void print_stats(const std::vector<std::optional<Answer>>& answers) {
+  int64_t tokens = 0;
+  double e2e_ms = 0;
+  double ttft_ms = 0;
+  for (const std::optional<Answer>& answer : answers) {
+    if (!answer) continue;
+    tokens += static_cast<int64_t>(answer->token_ids().size());
+    e2e_ms = std::max(e2e_ms, answer->e2e_ms());
+    ttft_ms = std::max(ttft_ms, answer->ttft_ms());
+  }
+  const Answer& first = *answers.front();
+  const double decode_s = (e2e_ms - ttft_ms) / 1000;
+  const auto after_first = static_cast<double>(tokens) - static_cast<double>(answers.size());
+  std::fprintf(stderr,
+               "[prompt %lld tokens, first token after %.0f ms, %lld tokens at %.1f tokens/s, seed "
+               "%llu]\n",
+               static_cast<long long>(first.num_prompt_tokens()), ttft_ms,
+               static_cast<long long>(tokens), decode_s > 0 ? after_first / decode_s : 0.0,
+               static_cast<unsigned long long>(first.seed.value_or(0)));
+}
+
+// All answers of one question; only the first is shown as it comes.
+Status run_question(Engine& engine, const Question& question, bool json,
+                    std::vector<std::optional<Answer>>* answers) {
+  FATHOM_ASSIGN(PreparedQuestion prepared, prepare(engine, question));
+  AnswerLoop loop(engine);
+  answers->resize(static_cast<size_t>(prepared.n));
+  for (int i = 0; i < prepared.n; ++i) {
+    FATHOM_TRY(loop.submit(i, prepared));
+    if (prepared.request.params.seed) ++*prepared.request.params.seed;
+  }
+  TerminalText terminal(prepared.thinking);
+  const bool stream = !json && prepared.n == 1;
+  Status output;
+  bool cancelled = false;
+  while (!loop.idle()) {
+    if (!cancelled && (interrupted() || !output.ok())) {
+      loop.cancel_all();
+      cancelled = true;
+    }
+    std::vector<AnswerLoop::Finished> finished = loop.step([&](int64_t, const AnswerPiece& piece) {
+      if (stream && output.ok()) output = terminal.show(piece);
+    });
+    for (AnswerLoop::Finished& f : finished) {
+      (*answers)[static_cast<size_t>(f.tag)].emplace(std::move(f.answer));
+    }
+  }
+  FATHOM_TRY(std::move(output));
+  return stream ? terminal.end() : Status();
+}
+
+// What was not streamed.
+Status print_answers(const std::vector<std::optional<Answer>>& answers, const Question& question,
+                     bool json) {
+  if (!json && answers.size() == 1) return Status();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (json) {
+      JsonWriter writer;
+      answers[i]->write(writer, question.id_json, static_cast<int>(i));
+      FATHOM_TRY(print(writer.text() + "\n"));
+      continue;
+    }
+    TerminalText terminal(!answers[i]->reasoning().empty());
+    if (i > 0) FATHOM_TRY(print("---\n"));
+    FATHOM_TRY(terminal.show({.reasoning = answers[i]->reasoning(), .text = answers[i]->text()}));
+    FATHOM_TRY(terminal.end());
+  }
+  return Status();
+}
+
+Status generate(const GenerateOptions& options) {
+  if (options.jsonl_in) return generate_jsonl(options);
+  FATHOM_ASSIGN(const Question question, read_question(options));
+  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
+  std::vector<std::optional<Answer>> answers;
+  FATHOM_TRY(run_question(*engine, question, options.json, &answers));
+  FATHOM_TRY(print_answers(answers, question, options.json));
+  for (const std::optional<Answer>& answer : answers) {
+    if (!answer->error().ok()) return Status(StatusCode::kInternal, answer->error().message());
+  }
+  if (!options.quiet && !options.json) print_stats(answers);
+  if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
+  return Status();
+}
+
+}  // namespace
+
+int run_generate(const GenerateOptions& options) {
+  const Status status = generate(options);
+  return is_closed_output(status) ? kExitDone : finish(status);
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,94 @@
+// What the user asked for on the command line, one plain struct a command.
+//
+// Values are checked for range when they are parsed; what needs a model (token ids, context) is
+// checked later.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codec/chat_prompt.h"
+#include "device/cpu_features.h"
+#include "fathom/request.h"
+
+namespace fathom::app {
+
+struct EngineOptions {
+  std::string model;       // folder or hub id; "": the demo model
+  int threads = 0;         // 0: every CPU that this process may use
+  std::optional<Isa> isa;  // none: the best of this CPU
+  std::optional<PrefillMode> prefill;
+  int64_t kv_memory_bytes = 0;  // 0: a default that fits this machine
+  int max_batch = 16;
+  int chunk_tokens = 512;
+};
+
+// Sampling as given; what is not given comes from the request's file, then from the checkpoint's
+// generation_config.json, then from SamplingParams.
+struct SamplingOptions {
+  std::optional<int32_t> max_tokens;
+  std::optional<float> temperature;
+  std::optional<float> top_p;
+  std::optional<int32_t> top_k;
+  std::optional<float> min_p;
+  std::optional<float> repetition_penalty;
+  std::optional<float> presence_penalty;
+  std::optional<float> frequency_penalty;
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  std::optional<uint64_t> seed;
+  std::optional<int32_t> n;
+  std::optional<int32_t> logprobs;
+  std::vector<std::string> stop;
+  std::optional<bool> ignore_eos;
+  std::optional<codec::Think> think;
+  std::optional<std::string> system;
+};
+
+struct GenerateOptions {
+  EngineOptions engine;
+  SamplingOptions sampling;
+  std::optional<std::string> prompt;  // the text itself; "-": standard input
+  std::optional<std::string> prompt_file;
+  std::optional<std::string> messages_file;
+  std::optional<std::string> prompt_ids;  // "1,2,3"
+  std::optional<std::string> jsonl_in;    // "-": standard input
+  std::optional<std::string> jsonl_out;   // "-": standard output
+  bool raw = false;
+  bool json = false;
+  bool quiet = false;
+};
+
+struct ChatOptions {
+  EngineOptions engine;
+  SamplingOptions sampling;
+  bool quiet = false;
+};
+
+struct InfoOptions {
+  std::string model;
+  bool json = false;
+};
+
+struct TokenizeOptions {
+  std::string model;
+  std::optional<std::string> tokenizer_file;
+  std::vector<std::string> words;  // the text, or the ids with `decode`
+  std::optional<std::string> text_file;
+  bool decode = false;
+  bool special = false;
+  bool json = false;
+};
+
+struct EvalOptions {
+  EngineOptions engine;
+  std::optional<std::string> set_file;
+  std::optional<std::string> perplexity_file;
+  std::optional<std::string> answers_file;
+  std::string category;  // "": all
+  int64_t limit = 0;     // 0: all
+  bool json = false;
+};
+
+}  // namespace fathom::app

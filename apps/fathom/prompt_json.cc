@@ -1,0 +1,207 @@
+// Lines of --jsonl.
+#include <boost/json.hpp>
+#include <cmath>
+#include <limits>
+
+#include "codec/chat_request.h"
+#include "failure.h"
+#include "output.h"
+#include "prompt.h"
+
+namespace fathom::app {
+namespace {
+
+namespace json = boost::json;
+
+Status bad_member(std::string_view name, std::string_view wanted) {
+  return wrong_use("\"" + std::string(name) + "\" must be " + std::string(wanted));
+}
+
+std::optional<double> number_of(const json::value& v) {
+  if (v.is_double()) return v.as_double();
+  if (v.is_int64()) return static_cast<double>(v.as_int64());
+  if (v.is_uint64()) return static_cast<double>(v.as_uint64());
+  return std::nullopt;
+}
+
+// The readers of one value into an option; the message says what is allowed.
+Status read(std::string_view name, const json::value& v, std::optional<float>* out) {
+  const std::optional<double> number = number_of(v);
+  if (!number) return bad_member(name, "a number");
+  *out = static_cast<float>(*number);
+  return Status();
+}
+
+Status read(std::string_view name, const json::value& v, std::optional<int32_t>* out) {
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  if (!v.is_int64() || v.as_int64() < 0 || v.as_int64() > kMax) {
+    return bad_member(name, "a whole number from 0 to " + std::to_string(kMax));
+  }
+  *out = static_cast<int32_t>(v.as_int64());
+  return Status();
+}
+
+Status read(std::string_view name, const json::value& v, std::optional<uint64_t>* out) {
+  if (v.is_int64()) {
+    *out = static_cast<uint64_t>(v.as_int64());
+  } else if (v.is_uint64()) {
+    *out = v.as_uint64();
+  } else {
+    return bad_member(name, "a whole number");
+  }
+  return Status();
+}
+
+Status read(std::string_view name, const json::value& v, std::optional<bool>* out) {
+  if (!v.is_bool()) return bad_member(name, "true or false");
+  *out = v.as_bool();
+  return Status();
+}
+
+Status read(std::string_view name, const json::value& v, std::optional<std::string>* out) {
+  if (!v.is_string()) return bad_member(name, "a string");
+  *out = std::string(v.as_string());
+  return Status();
+}
+
+Status read(std::string_view name, const json::value& v, std::optional<codec::Think>* out) {
+  if (v.is_string()) *out = codec::parse_think(std::string_view(v.as_string()));
+  if (!v.is_string() || !*out) return bad_member(name, "off, low, high, xhigh or max");
+  return Status();
+}
+
+Status read(std::string_view name, const json::value& v, std::vector<std::string>* out) {
+  out->clear();
+  if (v.is_string()) {
+    out->emplace_back(v.as_string());
+    return Status();
+  }
+  if (!v.is_array()) return bad_member(name, "a string or a list of strings");
+  for (const json::value& s : v.as_array()) {
+    if (!s.is_string()) return bad_member(name, "a string or a list of strings");
+    out->emplace_back(s.as_string());
+  }
+  return Status();
+}
+
+// {"id": bias}
+Status read(std::string_view name, const json::value& v,
+            std::vector<std::pair<int32_t, float>>* out) {
+  out->clear();
+  if (!v.is_object()) return bad_member(name, "an object of token ids and numbers");
+  for (const json::key_value_pair& member : v.as_object()) {
+    const Result<std::vector<int32_t>> ids = parse_ids(std::string_view(member.key()));
+    const std::optional<double> bias = number_of(member.value());
+    if (!ids || ids->size() != 1 || !bias) {
+      return bad_member(name, "an object of token ids and numbers");
+    }
+    out->emplace_back(ids->front(), static_cast<float>(*bias));
+  }
+  return Status();
+}
+
+Status read_param(std::string_view name, const json::value& v, SamplingOptions* s) {
+  if (name == "max_tokens") return read(name, v, &s->max_tokens);
+  if (name == "temperature") return read(name, v, &s->temperature);
+  if (name == "top_p") return read(name, v, &s->top_p);
+  if (name == "top_k") return read(name, v, &s->top_k);
+  if (name == "min_p") return read(name, v, &s->min_p);
+  if (name == "repetition_penalty") return read(name, v, &s->repetition_penalty);
+  if (name == "presence_penalty") return read(name, v, &s->presence_penalty);
+  if (name == "frequency_penalty") return read(name, v, &s->frequency_penalty);
+  if (name == "logit_bias") return read(name, v, &s->logit_bias);
+  if (name == "seed") return read(name, v, &s->seed);
+  if (name == "n") return read(name, v, &s->n);
+  if (name == "logprobs") return read(name, v, &s->logprobs);
+  if (name == "stop") return read(name, v, &s->stop);
+  if (name == "ignore_eos") return read(name, v, &s->ignore_eos);
+  if (name == "think") return read(name, v, &s->think);
+  if (name == "system") return read(name, v, &s->system);
+  return wrong_use("\"params\" has an unknown name \"" + std::string(name) +
+                   "\"; names are those of the options, with _ for -");
+}
+
+Status read_params(const json::value* params, SamplingOptions* out) {
+  if (params == nullptr || params->is_null()) return Status();
+  if (!params->is_object()) return bad_member("params", "an object");
+  for (const json::key_value_pair& member : params->as_object()) {
+    if (member.value().is_null()) continue;
+    FATHOM_TRY(read_param(std::string_view(member.key()), member.value(), out));
+  }
+  if (out->n && (*out->n < 1 || *out->n > 1024)) return bad_member("n", "from 1 to 1024");
+  if (out->max_tokens && *out->max_tokens < 1) return bad_member("max_tokens", "at least 1");
+  return Status();
+}
+
+Status read_ids(const json::value& v, std::vector<int32_t>* out) {
+  if (!v.is_array()) return bad_member("prompt_token_ids", "a list of token ids");
+  for (const json::value& id : v.as_array()) {
+    std::optional<int32_t> value;
+    FATHOM_TRY(read("prompt_token_ids", id, &value));
+    out->push_back(*value);
+  }
+  return Status();
+}
+
+// prompt, messages or prompt_token_ids: exactly one of them.
+Status read_input(const json::object& line, const GenerateOptions& defaults, Question* out) {
+  const json::value* prompt = line.if_contains("prompt");
+  const json::value* messages = line.if_contains("messages");
+  const json::value* ids = line.if_contains("prompt_token_ids");
+  if ((prompt != nullptr) + (messages != nullptr) + (ids != nullptr) != 1) {
+    return wrong_use("needs exactly one of \"prompt\", \"messages\" and \"prompt_token_ids\"");
+  }
+  if (prompt != nullptr) {
+    if (!prompt->is_string()) return bad_member("prompt", "a string");
+    out->kind = defaults.raw ? Question::Kind::kRaw : Question::Kind::kTurn;
+    out->prompt = std::string(prompt->as_string());
+    return Status();
+  }
+  if (ids != nullptr) {
+    out->kind = Question::Kind::kIds;
+    return read_ids(*ids, &out->prompt_ids);
+  }
+  out->kind = Question::Kind::kMessages;
+  FATHOM_ASSIGN(codec::ChatRequest body,
+                codec::parse_chat_request(json::serialize(*messages), "\"messages\""));
+  out->messages = std::move(body.messages);
+  return Status();
+}
+
+Status read_line(const json::object& line, const GenerateOptions& defaults, Question* out) {
+  for (const json::key_value_pair& member : line) {
+    const std::string_view name = member.key();
+    if (name != "id" && name != "prompt" && name != "messages" && name != "prompt_token_ids" &&
+        name != "params") {
+      return wrong_use("unknown name \"" + std::string(name) +
+                       "\"; a line has id, prompt or messages or prompt_token_ids, params");
+    }
+  }
+  SamplingOptions own;
+  FATHOM_TRY(read_params(line.if_contains("params"), &own));
+  out->sampling = merge(own, defaults.sampling);
+  return read_input(line, defaults, out);
+}
+
+}  // namespace
+
+Status parse_question(std::string_view line, int64_t line_number, const GenerateOptions& defaults,
+                      Question* out) {
+  const std::string where = "line " + std::to_string(line_number);
+  out->id_json = "\"" + std::to_string(line_number) + "\"";
+  FATHOM_TRY(check_utf8(line, where));
+  json::error_code error;
+  const json::value root = json::parse(line, error);
+  if (error) return wrong_use(where + ": not JSON: " + error.message());
+  if (!root.is_object()) return wrong_use(where + ": not a JSON object");
+  const json::object& object = root.as_object();
+  if (const json::value* id = object.if_contains("id"); id != nullptr && !id->is_null()) {
+    if (!id->is_string() && !id->is_int64() && !id->is_uint64()) {
+      return wrong_use(where + ": \"id\" must be a string or a whole number");
+    }
+    out->id_json = json::serialize(*id);
+  }
+  return read_line(object, defaults, out).with_context(where);
+}
+
+}  // namespace fathom::app
