@@ -38,8 +38,8 @@ enum class FinishReason {
 // One token of one request, or its end without one (cancelled, error).
 struct TokenEvent {
   RequestId request = 0;
-  int32_t token = -1;             // -1: no token in this event
-  float logprob = 0;              // with params.logprobs >= 0
+  int32_t token = -1;                  // -1: no token in this event
+  float logprob = 0;                   // with params.logprobs >= 0
   std::vector<TokenLogprob> top = {};  // params.logprobs entries, best first
   FinishReason finish = FinishReason::kNone;
   Status error = {};
