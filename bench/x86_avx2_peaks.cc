@@ -49,7 +49,7 @@ double int8(int64_t rounds, uint64_t& sink) {
     a4 = dot_add(a4, w, x, ones), a5 = dot_add(a5, w, x, ones);
     a6 = dot_add(a6, w, x, ones), a7 = dot_add(a7, w, x, ones);
   }
-  const __m256i sum = a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7;
+  const __m256i sum = (a0 ^ a1) ^ (a2 ^ a3) ^ (a4 ^ a5) ^ (a6 ^ a7);
   sink += static_cast<uint64_t>(_mm256_extract_epi64(sum, 0));
   return 2.0 * 32 * kIntChains * static_cast<double>(rounds);
 }

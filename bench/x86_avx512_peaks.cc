@@ -45,8 +45,14 @@ double int8(int64_t rounds, uint64_t& sink) {
           "+v"(a9), "+v"(a10), "+v"(a11)
         : "v"(w), "v"(x));
   }
-  const __m512i sum = a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11;
-  sink += static_cast<uint64_t>(_mm512_reduce_add_epi64(sum));
+  uint64_t lanes[8] = {};
+  const __m512i chains[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11};
+  for (const __m512i& a : chains) {
+    alignas(64) uint64_t part[8];
+    _mm512_store_si512(part, a);
+    for (int i = 0; i < 8; ++i) lanes[i] ^= part[i];
+  }
+  for (const uint64_t lane : lanes) sink += lane;
   return 2.0 * 64 * kChains * static_cast<double>(rounds);
 }
 

@@ -1,21 +1,19 @@
 #include "command_line.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <limits>
 
 #include "bench.h"
 #include "commands.h"
 #include "failure.h"
+#include "option_values.h"
 #include "output.h"
 
 namespace fathom::app {
 namespace {
 
-// Thrown inside of CLI11's callbacks and caught by run_command_line.
+// For use inside of CLI11's callbacks; caught by run_command_line.
 CLI::ValidationError bad_value(const std::string& name, const std::string& value,
                                const std::string& wanted) {
   return CLI::ValidationError(name, "\"" + value + "\" is not " + wanted);
@@ -48,14 +46,12 @@ CLI::Option* add_repeated(CLI::App* app, const std::string& name, const std::str
 
 template <class Int>
 Int parse_int(const std::string& name, const std::string& text, Int low, Int high) {
-  Int value{};
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || at != end || value < low || value > high) {
+  const std::optional<Int> value = parse_number<Int>(text, low, high);
+  if (!value) {
     throw bad_value(name, text,
                     "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
   }
-  return value;
+  return *value;
 }
 
 template <class Int, class Out>
@@ -69,41 +65,18 @@ CLI::Option* add_int(CLI::App* app, const std::string& name, Out* out, Int low, 
 CLI::Option* add_float(CLI::App* app, const std::string& name, std::optional<float>* out, float low,
                        float high, const std::string& text) {
   return add(app, name, "X", text, [=](const std::string& value) {
-    float number = 0;
-    const char* end = value.data() + value.size();
-    const auto [at, error] = std::from_chars(value.data(), end, number);
-    if (error != std::errc() || at != end || !(number >= low && number <= high)) {
-      char range[80];
-      std::snprintf(range, sizeof range, "a number from %g to %g", static_cast<double>(low),
-                    static_cast<double>(high));
-      throw bad_value(name, value, range);
-    }
-    *out = number;
+    *out = parse_number<float>(value, low, high);
+    if (*out) return;
+    char range[80];
+    std::snprintf(range, sizeof range, "a number from %g to %g", static_cast<double>(low),
+                  static_cast<double>(high));
+    throw bad_value(name, value, range);
   });
 }
 
 CLI::Option* add_text(CLI::App* app, const std::string& name, std::optional<std::string>* out,
                       const std::string& value_name, const std::string& text) {
   return add(app, name, value_name, text, [out](const std::string& value) { *out = value; });
-}
-
-// "512M", "16GiB", "1000000": bytes.  Units are powers of 1024.
-int64_t parse_size(const std::string& name, const std::string& text) {
-  constexpr int64_t kMax = int64_t{1} << 50;
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  const std::string unit(at, end);
-  const std::string letters = "KMGT";
-  const size_t place = unit.empty() ? std::string::npos : letters.find(unit[0]);
-  const bool is_unit = unit.empty() || unit == "B" ||
-                       (place != std::string::npos &&
-                        (unit.size() == 1 || unit.substr(1) == "B" || unit.substr(1) == "iB"));
-  const int shift = place == std::string::npos ? 0 : 10 * (static_cast<int>(place) + 1);
-  if (error != std::errc() || !is_unit || value < 1 || value > (kMax >> shift)) {
-    throw bad_value(name, text, "a size such as 512M or 16GiB (at most 1024T)");
-  }
-  return value << shift;
 }
 
 void add_model(CLI::App* app, std::string* out) {
@@ -152,7 +125,11 @@ void add_engine(CLI::App* app, EngineOptions* out) {
     if (value != "reference") throw bad_value("--numerics", value, "reference");
   });
   add(app, "--kv-memory", "SIZE", "memory for the KV cache, such as 512M or 16GiB",
-      [out](const std::string& value) { out->kv_memory_bytes = parse_size("--kv-memory", value); });
+      [out](const std::string& value) {
+        const std::optional<int64_t> bytes = parse_size(value);
+        if (!bytes) throw bad_value("--kv-memory", value, "a size such as 512M or 16GiB");
+        out->kv_memory_bytes = *bytes;
+      });
   add_int<int>(app, "--max-batch", &out->max_batch, 1, 4096, "sequences in one step (default 16)");
   add_int<int>(app, "--chunk", &out->chunk_tokens, 1, 65536,
                "prompt tokens in one step (default 512)");
@@ -259,7 +236,6 @@ void add_info(CLI::App* root, InfoOptions* o, std::function<int()>* run) {
   CLI::App* app = root->add_subcommand("info", "Show what a model is and what it costs here");
   app->footer(R"(
 Reads config.json and the headers of the weights; measures how fast memory is read.
-
 Examples:
   fathom info
   fathom info deepseek-ai/DeepSeek-V4.1-Flash --json)");

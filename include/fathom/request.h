@@ -38,11 +38,14 @@ enum class FinishReason {
 // One token of one request, or its end without one (cancelled, error).
 struct TokenEvent {
   RequestId request = 0;
+  int32_t index = 0;                   // which of n parallel samples
   int32_t token = -1;                  // -1: no token in this event
   float logprob = 0;                   // with params.logprobs >= 0
   std::vector<TokenLogprob> top = {};  // params.logprobs entries, best first
   FinishReason finish = FinishReason::kNone;
   Status error = {};
+  int64_t cached_tokens =
+      0;  // in the first event: prompt tokens whose pages came from the prefix cache
 };
 
 }  // namespace fathom

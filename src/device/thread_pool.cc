@@ -81,8 +81,9 @@ bool ThreadPool::work(int thread) {
 }
 
 void ThreadPool::worker_loop(int thread) {
-  while (!stop_.load(std::memory_order_relaxed)) {
+  while (true) {
     const uint32_t seen = loops_started_.load(std::memory_order_seq_cst);
+    if (stop_.load(std::memory_order_seq_cst)) return;
     int spins = 0;
     while (!work(thread) && loops_started_.load(std::memory_order_relaxed) == seen) {
       if (++spins < kSpinsBeforeSleep) {

@@ -6,8 +6,9 @@
 //
 // Bounded replay (docs/spec/model.md 4.1) is a property of the prompt, not of the chunk: the
 // decoder runs once on the positions [decoder_floor, ...), when the row of position decoder_start -
-// 1 (the prompt's last) is in the batch; until then the rows from decoder_floor on are held in
-// STATE.  Exact mode is decoder_floor = decoder_start = 0.
+// 1 (the prompt's last) is in the batch. STATE holds the decoder's entrance of the last window of
+// rows, so the chunks before need not be computed again. Exact mode is decoder_floor =
+// decoder_start = 0.
 #pragma once
 
 #include <cstddef>

@@ -26,9 +26,9 @@ void ForwardPass::run(const Batch& batch, std::span<float> logits, LayerProbe* p
   for (int32_t l = 0; l < border; ++l) run_layer(l, encoder_, x, pre, probe);
 
   write_global_rows(border, x, pre);
+  if (!same_rows_) enter_decoder();
+  hold_entrance_rows();
   if (!same_rows_) {
-    hold_entrance_rows(batch);
-    enter_decoder();
     x = ws_.x[1].data();
     pre = ws_.pre[1].data();
   }
@@ -161,17 +161,18 @@ void ForwardPass::write_global_rows(int32_t layer, const Bf16* x, const float* p
   compress(layer, encoder_, u);
 }
 
-// Keeps the entrance of the decoder for rows whose prompt goes on in a later chunk.
-void ForwardPass::hold_entrance_rows(const Batch& batch) {
+// Keeps the entrance of the decoder for the newest rows: a prompt may go on in a later chunk, and a
+// STATE image saved here may serve a longer prompt.  Comes after enter_decoder, which reads rows
+// that this overwrites.
+void ForwardPass::hold_entrance_rows() {
   const StateLayout& layout = m_.state_layout_;
   stream_copies_.clear();
-  int64_t row = 0;
-  for (const Segment& s : batch.segments) {
-    for (int64_t p = s.start; p < s.start + s.num_rows; ++p, ++row) {
-      if (p < s.decoder_floor || s.start + s.num_rows >= s.decoder_start) continue;
+  for (const Run& r : encoder_.runs) {
+    for (int64_t p = std::max(r.start, r.end() - layout.window()); p < r.end(); ++p) {
+      const int64_t row = r.first_row + p - r.start;
       stream_copies_.add(stream_row(0, row),
-                         {layout.held_x(s.state, p), layout.held_pre(s.state, p)});
-      *layout.held_image(s.state, p) = encoder_.is_image[static_cast<size_t>(row)];
+                         {layout.held_x(r.state, p), layout.held_pre(r.state, p)});
+      *layout.held_image(r.state, p) = encoder_.is_image[static_cast<size_t>(row)];
     }
   }
   copy_stream_rows();

@@ -56,7 +56,7 @@ class ForwardPass {
   void fill_rope(const std::vector<int64_t>& positions, bool compressed, RopeTable& out);
   void embed(const Batch& batch);
   void run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, LayerProbe* probe);
-  void hold_entrance_rows(const Batch& batch);
+  void hold_entrance_rows();
   void enter_decoder();
   void write_global_rows(int32_t layer, const Bf16* x, const float* pre);
   int64_t gather_head_rows(const Batch& batch, const RowSet& rows, Bf16* x, float* pre);

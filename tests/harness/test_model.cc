@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "model/class_map.h"
 #include "model/presets.h"
+#include "model/state_image.h"
 #include "model/synthetic.h"
 
 namespace fathom::test {
@@ -50,12 +51,8 @@ TestSequence::TestSequence(TestModel& model)
 }
 
 model::Segment TestSequence::segment(std::span<const int32_t> ids, const StepOptions& options) {
-  const model::KvLayout& layout = model_.model().kv_layout();
   const int64_t end = position_ + static_cast<int64_t>(ids.size());
-  while (static_cast<int64_t>(blocks_.size()) * layout.block_tokens() < end) {
-    blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(layout.block_bytes())));
-    block_table_.push_back(blocks_.back().get());
-  }
+  reserve(end);
   model::Segment s;
   s.state = state_.data();
   s.blocks = block_table_.data();
@@ -65,6 +62,7 @@ model::Segment TestSequence::segment(std::span<const int32_t> ids, const StepOpt
   s.is_image = options.is_image;
   s.embeddings = options.embeddings;
   s.num_logits = options.num_logits;
+  s.pages_from = pages_from_;
   if (options.replay) {
     const int64_t rows =
         options.replay_rows > 0 ? options.replay_rows : model_.config().sliding_window;
@@ -73,6 +71,37 @@ model::Segment TestSequence::segment(std::span<const int32_t> ids, const StepOpt
   }
   position_ = end;
   return s;
+}
+
+void TestSequence::reserve(int64_t end) {
+  const model::KvLayout& layout = model_.model().kv_layout();
+  while (static_cast<int64_t>(blocks_.size()) * layout.block_tokens() < end) {
+    blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(layout.block_bytes())));
+    block_table_.push_back(blocks_.back().get());
+  }
+}
+
+std::vector<std::byte> TestSequence::save(bool decoder_windows) {
+  const model::Model& m = model_.model();
+  return model::save_state(m.config(), m.state_layout(), m.kv_layout(), state_.data(),
+                           block_table_.data(), position_, decoder_windows);
+}
+
+void TestSequence::resume(std::span<const std::byte> image, const TestSequence& pages_of,
+                          int64_t cached) {
+  const model::Model& m = model_.model();
+  const model::StateImageInfo info = must(model::inspect_state_image(m.config(), image));
+  reserve(std::max(cached, info.position));
+  const int64_t per_block = m.kv_layout().block_tokens();
+  FATHOM_CHECK(cached % per_block == 0) << cached;
+  for (int64_t b = 0; b < cached / per_block; ++b) {
+    std::copy_n(pages_of.blocks_[static_cast<size_t>(b)].get(), m.kv_layout().block_bytes(),
+                blocks_[static_cast<size_t>(b)].get());
+  }
+  model::restore_state(m.config(), m.state_layout(), m.kv_layout(), image, state_.data(),
+                       block_table_.data());
+  position_ = info.position;
+  pages_from_ = std::max(cached, info.position);
 }
 
 std::vector<float> TestSequence::step(std::span<const int32_t> ids, const StepOptions& options) {

@@ -58,6 +58,11 @@ class TestSequence {
   // One forward of the next ids; logits [num_logits, vocab].
   std::vector<float> step(std::span<const int32_t> ids, const StepOptions& options = {});
   int64_t position() const { return position_; }
+  // STATE as an image (model/state_image.h).
+  std::vector<std::byte> save(bool decoder_windows);
+  // Continues from an image on a copy of the pages of the first `cached` positions of another
+  // sequence; rows below `cached` will not be written again.
+  void resume(std::span<const std::byte> image, const TestSequence& pages_of, int64_t cached);
   std::span<const std::byte> state() const { return state_; }
   // The bytes of all blocks in use, in order.
   std::vector<std::byte> pages() const;
@@ -67,7 +72,10 @@ class TestSequence {
   std::vector<std::byte> state_;
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
   std::vector<const std::byte*> block_table_;
+  void reserve(int64_t end);
+
   int64_t position_ = 0;
+  int64_t pages_from_ = 0;
 };
 
 // One forward over several sequences.

@@ -1,0 +1,21 @@
+// The port between the control plane and whatever computes: a local runner, a remote one, a fake in
+// tests.
+//
+// Steps are carried out one after the other in the order of submission; at most two are in flight.
+// Thread: one at a time calls; submit returns at once, wait blocks until the oldest step is done.
+#pragma once
+
+#include "core/step_plan.h"
+
+namespace fathom {
+
+class Executor {
+ public:
+  static constexpr int kMaxInFlight = 2;
+
+  virtual ~Executor() = default;
+  virtual void submit(StepPlan plan) = 0;
+  virtual StepResult wait() = 0;
+};
+
+}  // namespace fathom

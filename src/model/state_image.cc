@@ -1,0 +1,137 @@
+#include "model/state_image.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/check.h"
+
+namespace fathom::model {
+namespace {
+
+constexpr uint32_t kMagic = 0x49534846;  // "FHSI"
+constexpr uint32_t kVersion = 1;
+constexpr int64_t kOpenRows = StateLayout::kOpenRows - 1;  // ratio + longest rollback - 1
+constexpr int64_t kHistory = StateLayout::kHistory - 1;
+
+struct Header {
+  uint32_t magic = kMagic, version = kVersion;
+  int64_t position = 0, tail_start = 0, bytes = 0;
+  uint32_t decoder_windows = 0, num_layers = 0, hidden = 0, head_dim = 0, window = 0, copies = 0;
+  uint32_t index_head_dim = 0, num_sources = 0;
+  friend bool operator==(const Header&, const Header&) = default;
+};
+
+Header make_header(const ModelConfig& c, int64_t position, int64_t tail_start,
+                   bool decoder_windows) {
+  Header h;
+  h.position = position;
+  h.tail_start = tail_start;
+  h.decoder_windows = decoder_windows ? 1 : 0;
+  h.num_layers = static_cast<uint32_t>(c.num_layers);
+  h.hidden = static_cast<uint32_t>(c.hidden_size);
+  h.head_dim = static_cast<uint32_t>(c.head_dim);
+  h.window = static_cast<uint32_t>(c.sliding_window);
+  h.copies = static_cast<uint32_t>(c.hc_mult);
+  h.index_head_dim = static_cast<uint32_t>(c.index_head_dim);
+  h.num_sources = static_cast<uint32_t>(c.kv_source_layers.size());
+  return h;
+}
+
+// Visits every piece of an image in order: fn(bytes of the piece in STATE or PAGES, size).
+template <class Fn>
+void for_each_piece(const ModelConfig& c, const StateLayout& sl, const KvLayout& kl,
+                    std::byte* state, const std::byte* const* blocks, const Header& h, Fn fn) {
+  const int64_t end = h.position, first = std::max<int64_t>(0, end - sl.window());
+  const int32_t layers = h.decoder_windows != 0 ? c.num_layers : c.first_decoder_layer();
+  for (int32_t l = 0; l < layers; ++l) {
+    for (int64_t p = first; p < end; ++p) {
+      fn(sl.ring(state, l) + p % sl.ring_size() * sl.window_row_bytes(), sl.window_row_bytes());
+    }
+  }
+  for (const int32_t l : c.kv_source_layers) {
+    if (c.compress_ratios[static_cast<size_t>(l)] == 1) continue;
+    for (int64_t p = std::max<int64_t>(0, end - kOpenRows); p < end; ++p) {
+      const int64_t bytes = c.head_dim * int64_t{sizeof(float)};
+      fn(sl.open_k(state, l, p), bytes);
+      fn(sl.open_s(state, l, p), bytes);
+    }
+  }
+  for (int64_t p = std::max<int64_t>(0, end - kHistory); p < end; ++p) {
+    fn(sl.engram_id(state, p), int64_t{sizeof(int32_t)});
+  }
+  for (int64_t p = first; p < end; ++p) {
+    fn(sl.held_x(state, p), int64_t{c.hc_mult} * c.hidden_size * int64_t{sizeof(Bf16)});
+    fn(sl.held_pre(state, p), c.hc_mult * int64_t{sizeof(float)});
+    fn(sl.held_image(state, p), int64_t{1});
+  }
+  for (const int32_t l : c.kv_source_layers) {
+    const int32_t ratio = c.compress_ratios[static_cast<size_t>(l)];
+    for (const kernels::PagedRows& rows : {kl.kv_rows(l, blocks), kl.key_rows(l, blocks)}) {
+      for (int64_t g = h.tail_start / ratio; g < end / ratio; ++g) {
+        fn(const_cast<uint8_t*>(rows.row(g)), rows.row_bytes);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> save_state(const ModelConfig& config, const StateLayout& state_layout,
+                                  const KvLayout& kv_layout, std::byte* state,
+                                  const std::byte* const* blocks, int64_t position,
+                                  bool decoder_windows) {
+  const int64_t tail_start = position / kv_layout.block_tokens() * kv_layout.block_tokens();
+  Header header = make_header(config, position, tail_start, decoder_windows);
+  header.bytes = int64_t{sizeof(Header)};
+  for_each_piece(config, state_layout, kv_layout, state, blocks, header,
+                 [&](const void*, int64_t n) { header.bytes += n; });
+  std::vector<std::byte> image(static_cast<size_t>(header.bytes));
+  std::memcpy(image.data(), &header, sizeof header);
+  std::byte* at = image.data() + sizeof header;
+  for_each_piece(config, state_layout, kv_layout, state, blocks, header,
+                 [&](const void* piece, int64_t n) {
+                   std::memcpy(at, piece, static_cast<size_t>(n));
+                   at += n;
+                 });
+  return image;
+}
+
+Result<StateImageInfo> inspect_state_image(const ModelConfig& config,
+                                           std::span<const std::byte> image) {
+  auto refuse = [](const char* why) {
+    return Status(StatusCode::kDataLoss, std::string("not a usable STATE image: ") + why);
+  };
+  if (image.size() < sizeof(Header)) return refuse("too short for a header");
+  Header h;
+  std::memcpy(&h, image.data(), sizeof h);
+  if (h.magic != kMagic) return refuse("it does not begin as one");
+  if (h.version != kVersion) return refuse("another version wrote it");
+  if (h.bytes != static_cast<int64_t>(image.size()))
+    return refuse("its length differs from its header");
+  Header want = make_header(config, h.position, h.tail_start, h.decoder_windows != 0);
+  want.bytes = h.bytes;
+  if (!(want == h)) return refuse("it belongs to a model of another shape");
+  if (h.position < 0 || h.tail_start < 0 || h.tail_start > h.position)
+    return refuse("bad positions");
+  return StateImageInfo{h.position, h.decoder_windows != 0, h.tail_start};
+}
+
+void restore_state(const ModelConfig& config, const StateLayout& state_layout,
+                   const KvLayout& kv_layout, std::span<const std::byte> image, std::byte* state,
+                   const std::byte* const* blocks) {
+  Header header;
+  FATHOM_CHECK(image.size() >= sizeof header);
+  std::memcpy(&header, image.data(), sizeof header);
+  const std::byte* at = image.data() + sizeof header;
+  const std::byte* end = image.data() + image.size();
+  for_each_piece(config, state_layout, kv_layout, state, blocks, header,
+                 [&](void* piece, int64_t n) {
+                   FATHOM_CHECK(n <= end - at) << "image of another shape";
+                   std::memcpy(piece, at, static_cast<size_t>(n));
+                   at += n;
+                 });
+  FATHOM_CHECK(at == end) << "image of another shape";
+}
+
+}  // namespace fathom::model

@@ -1,0 +1,44 @@
+// A sequence's STATE as bytes that outlive its slot: for prefix hits, preemption, moves (design
+// rules 2 and 4).
+//
+// An image holds rows by position, the last W of them, so it does not depend on ring size, block
+// size, threads or device: window rows (of all layers, or of the encoder's), the last (k, s) of
+// open groups, the last Engram ids, the entrance rows of the decoder, and the page rows from the
+// last block border below the position, so that a position inside a block can be resumed.  The
+// header names version and shape; a reader refuses what it does not know.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fathom/status.h"
+#include "model/cache_layout.h"
+#include "model/config.h"
+
+namespace fathom::model {
+
+// `position` tokens have been computed.  `blocks` covers them.
+std::vector<std::byte> save_state(const ModelConfig& config, const StateLayout& state_layout,
+                                  const KvLayout& kv_layout, std::byte* state,
+                                  const std::byte* const* blocks, int64_t position,
+                                  bool decoder_windows);
+
+struct StateImageInfo {
+  int64_t position = 0;
+  bool has_decoder_windows = false;
+  int64_t tail_start = 0;  // first position whose page rows are in the image
+};
+
+// Errors: not an image, another version, another model's shape, truncated.
+Result<StateImageInfo> inspect_state_image(const ModelConfig& config,
+                                           std::span<const std::byte> image);
+
+// Fills a slot, and the page rows of [tail_start, position) in `blocks` (which covers position, and
+// may have another block size than when saved).  The image must have passed inspect_state_image.
+void restore_state(const ModelConfig& config, const StateLayout& state_layout,
+                   const KvLayout& kv_layout, std::span<const std::byte> image, std::byte* state,
+                   const std::byte* const* blocks);
+
+}  // namespace fathom::model
