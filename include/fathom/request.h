@@ -22,6 +22,13 @@ struct Request {
   std::vector<int32_t> prompt;  // at least one id
   SamplingParams params;
   std::optional<PrefillMode> prefill;  // none: the engine's default
+  int32_t n = 1;                       // parallel samples; sample i has seed + i
+  int32_t priority = 0;                // lower is served first
+  std::vector<int32_t> stop_ids;       // end the answer as the end token does
+  std::vector<int32_t> forced;         // teacher tokens: output i is forced[i]
+  int32_t prompt_logprobs =
+      -1;  // K >= 0: log-probabilities of the prompt with K alternatives; takes exact mode
+  double timeout_s = 0;  // > 0: ended with an error so long after submission
 };
 
 // Chosen by the engine; never used twice.

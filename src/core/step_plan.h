@@ -53,6 +53,9 @@ struct SegmentPlan {
   std::vector<int32_t> ids;     // [num_rows] token ids or kPendingToken
   std::vector<BlockId> blocks;  // the sequence's whole block table up to the segment's end
   int64_t pages_from = 0;       // as model::Segment
+  // As model::Segment. A slot may start at window_floor > 0 without an image: then windows begin
+  // empty there, and the ids before it (Engram) are those of the slot's prompt.
+  int64_t window_floor = 0;
   int64_t decoder_floor = 0;
   int64_t decoder_start = 0;
   bool sample = false;        // draw the token after the last row
@@ -104,9 +107,9 @@ struct SavedImage {
 
 struct StepResult {
   int64_t step = 0;
-  std::vector<SampledToken> tokens;  // one a sampling segment, in plan order
-  std::vector<PromptLogprob> prompt_logprobs;
-  std::vector<SavedImage> saved;
+  std::vector<SampledToken> tokens = {};  // one a sampling segment, in plan order
+  std::vector<PromptLogprob> prompt_logprobs = {};
+  std::vector<SavedImage> saved = {};
   double seconds = 0;  // the executor's time for the step
   Status error = {};   // of the whole step: all its sequences fail with this
 };

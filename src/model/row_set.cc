@@ -22,6 +22,7 @@ void RowSet::add(Run r, int64_t window) {
 
 void RowSet::extend(const Run& more, int64_t window) {
   runs.back().num_rows += more.num_rows;
+  runs.back().blocks = more.blocks;  // they reach further
   add_rows(more, window);
 }
 

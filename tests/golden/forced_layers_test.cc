@@ -123,7 +123,8 @@ TEST_P(ForcedLayers, DemoStaysWithinTheLimits) {
   const std::string dir = std::string(FATHOM_SOURCE_DIR) + "/models/demo";
   TestModel reference = TestModel::open(dir, {.isa = Isa::kReference, .block_tokens = 128});
   TestModel fast = TestModel::open(dir, {.isa = GetParam(), .block_tokens = 128});
-  for (const auto& row : read_json("tests/data/demo/golden.json").at("rows").as_array()) {
+  const boost::json::value golden = read_json("tests/data/demo/golden.json");
+  for (const auto& row : golden.at("rows").as_array()) {
     if (row.at("id").as_string() != "tools-001")
       continue;  // 481 tokens: every sparse mechanism binds
     const Forced got = compare(reference, fast, to_ids(row.at("ids")));
@@ -141,7 +142,8 @@ TEST_P(ForcedLayers, DemoDistributionsStayClose) {
   TestModel fast = TestModel::open(dir, {.isa = GetParam(), .block_tokens = 128});
   const auto v = static_cast<size_t>(fast.config().vocab_size);
   std::vector<double> kl;
-  for (const auto& row : read_json("tests/data/demo/golden.json").at("rows").as_array()) {
+  const boost::json::value golden = read_json("tests/data/demo/golden.json");
+  for (const auto& row : golden.at("rows").as_array()) {
     const auto ids = to_ids(row.at("ids"));
     if (std::string(row.at("id").as_string()).starts_with("image-") || ids.size() > 400) continue;
     const auto n = static_cast<int32_t>(ids.size());

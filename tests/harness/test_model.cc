@@ -48,6 +48,8 @@ TestSequence::TestSequence(TestModel& model)
     : model_(model), state_(static_cast<size_t>(model.model().state_layout().bytes())) {
   // Whatever was in the slot before must not matter.
   std::fill(state_.begin(), state_.end(), std::byte{0x7f});
+  // Segments point into the table, so it must not move.
+  block_table_.reserve(4096);
 }
 
 model::Segment TestSequence::segment(std::span<const int32_t> ids, const StepOptions& options) {

@@ -1,0 +1,53 @@
+// The engine: many requests at once on one model.
+//
+// Results never depend on who else is running: a request's tokens are a function of its ids,
+// parameters and seed (design rules 3-5).  Thread: any thread may call any function.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "fathom/request.h"
+#include "fathom/status.h"
+
+namespace fathom {
+
+struct EngineStats {
+  int32_t running = 0;  // sequences with a slot
+  int32_t waiting = 0;
+  int32_t free_blocks = 0;
+  int32_t num_blocks = 0;
+  int64_t steps = 0;
+  int64_t preemptions = 0;
+  int64_t computed_tokens = 0;    // rows run through the model
+  int64_t cached_tokens = 0;      // prompt tokens whose pages were found
+  int64_t recomputed_tokens = 0;  // of these, rows that were run again to fill windows
+  double busy_s = 0;              // time the executor worked
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Queues a request.  Errors, each about this request only: kInvalidArgument (empty prompt, ids,
+  // ranges, longer than the context), kResourceExhausted (needs more blocks than there are; the
+  // queue is full: try later), kCancelled (draining).
+  virtual Result<RequestId> submit(Request request) = 0;
+
+  // Ends a request; its last event says kCancelled.  It is out of the batch within a step.  No-op
+  // if it is done.
+  virtual void cancel(RequestId request) = 0;
+
+  // Events in the order in which they happened, those of one request without gaps; waits up to
+  // `timeout` for the first. Every accepted request gets exactly one event with `finish` for each
+  // of its n samples.
+  virtual std::vector<TokenEvent> wait(std::chrono::milliseconds timeout) = 0;
+
+  virtual EngineStats stats() const = 0;
+
+  // Refuses new requests from now on; returns when all accepted ones are done.
+  virtual void drain() = 0;
+};
+
+}  // namespace fathom

@@ -1,0 +1,205 @@
+#include "runner/local_executor.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "base/check.h"
+#include "model/state_image.h"
+
+namespace fathom::runner {
+
+Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(model::Model& model,
+                                                             const ExecutorOptions& options) {
+  FATHOM_CHECK(options.num_slots >= 1 && options.num_blocks >= 1);
+  FATHOM_ASSIGN(auto storage,
+                kvtier::PagedStorage::create(model.kv_layout().block_bytes(), options.num_blocks));
+  return std::unique_ptr<LocalExecutor>(new LocalExecutor(model, options, std::move(storage)));
+}
+
+LocalExecutor::LocalExecutor(model::Model& model, const ExecutorOptions& options,
+                             std::unique_ptr<kvtier::PagedStorage> storage)
+    : model_(model),
+      storage_(std::move(storage)),
+      sampler_(model.config().vocab_size),
+      slots_(static_cast<size_t>(options.num_slots)) {
+  for (Slot& slot : slots_) {
+    slot.state = std::make_unique<std::byte[]>(static_cast<size_t>(model.state_layout().bytes()));
+  }
+  if (options.asynchronous) thread_ = std::thread([this] { work(); });
+}
+
+LocalExecutor::~LocalExecutor() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void LocalExecutor::submit(StepPlan plan) {
+  if (!thread_.joinable()) {
+    results_.push_back(run(plan));
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    FATHOM_CHECK(plans_.size() + results_.size() < kMaxInFlight) << "too many steps in flight";
+    plans_.push_back(std::move(plan));
+  }
+  changed_.notify_all();
+}
+
+StepResult LocalExecutor::wait() {
+  std::unique_lock lock(mutex_);
+  FATHOM_CHECK(thread_.joinable() || !results_.empty()) << "no step is in flight";
+  changed_.wait(lock, [this] { return !results_.empty(); });
+  StepResult result = std::move(results_.front());
+  results_.pop_front();
+  return result;
+}
+
+void LocalExecutor::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stop_ || !plans_.empty(); });
+    if (stop_) return;
+    // The plan stays in the queue while it runs, so that it counts as in flight.
+    const StepPlan& plan = plans_.front();
+    lock.unlock();
+    StepResult result = run(plan);
+    lock.lock();
+    plans_.pop_front();
+    results_.push_back(std::move(result));
+    changed_.notify_all();
+  }
+}
+
+StepResult LocalExecutor::run(const StepPlan& plan) {
+  const auto start = std::chrono::steady_clock::now();
+  StepResult result{.step = plan.step};
+  prepare(plan);
+  model::Batch batch;
+  for (const SegmentPlan& s : plan.segments) batch.segments.push_back(bind(s));
+  const auto vocab = static_cast<size_t>(model_.config().vocab_size);
+  const auto num_logits = static_cast<size_t>(model::Model::num_logit_rows(batch));
+  if (logits_.size() < num_logits * vocab) logits_.resize(num_logits * vocab);
+  if (!batch.segments.empty()) model_.forward(batch, logits_);
+
+  auto rest = std::span<const float>(logits_);
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const SegmentPlan& s = plan.segments[i];
+    const auto rows = static_cast<size_t>(batch.segments[i].num_logits);
+    slots_[static_cast<size_t>(s.slot)].position = s.start + static_cast<int64_t>(s.ids.size());
+    if (s.prompt_logprobs >= 0) add_prompt_logprobs(s, rest.first(rows * vocab), result);
+    if (s.sample) result.tokens.push_back(sample(s, rest.subspan((rows - 1) * vocab, vocab)));
+    rest = rest.subspan(rows * vocab);
+  }
+  save(plan, result);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+void LocalExecutor::prepare(const StepPlan& plan) {
+  for (const ImageId image : plan.drops) images_.erase(image);
+  for (const SlotStart& start : plan.starts) {
+    Slot& slot = slots_[static_cast<size_t>(start.slot)];
+    slot.params = start.params;
+    slot.seed = start.seed;
+    slot.prompt = start.prompt;
+    slot.output = start.output;
+    slot.last_token = 0;
+    slot.position = 0;
+    slot.pending_image = nullptr;
+  }
+  for (const StateLoad& load : plan.loads) {
+    const auto image = images_.find(load.image);
+    FATHOM_CHECK(image != images_.end()) << "image " << load.image << " is gone";
+    slots_[static_cast<size_t>(load.slot)].pending_image = &image->second;
+  }
+  for (const BlockCopy& copy : plan.copies) {
+    std::memcpy(storage_->block(copy.to), storage_->block(copy.from),
+                static_cast<size_t>(model_.kv_layout().block_bytes()));
+  }
+}
+
+model::Segment LocalExecutor::bind(const SegmentPlan& plan) {
+  Slot& slot = slots_[static_cast<size_t>(plan.slot)];
+  slot.ids = plan.ids;
+  for (int32_t& id : slot.ids) {
+    if (id == kPendingToken) id = slot.last_token;
+  }
+  slot.blocks.clear();
+  for (const BlockId block : plan.blocks) slot.blocks.push_back(storage_->block(block));
+  if (slot.pending_image != nullptr) {
+    model::restore_state(model_.config(), model_.state_layout(), model_.kv_layout(),
+                         *slot.pending_image, slot.state.get(), slot.blocks.data());
+    slot.pending_image = nullptr;
+  }
+  model::Segment s;
+  s.state = slot.state.get();
+  s.blocks = slot.blocks.data();
+  s.start = plan.start;
+  s.num_rows = static_cast<int32_t>(plan.ids.size());
+  s.ids = slot.ids;
+  s.pages_from = plan.pages_from;
+  s.decoder_floor = plan.decoder_floor;
+  s.decoder_start = plan.decoder_start;
+  s.num_logits = plan.prompt_logprobs >= 0 ? s.num_rows : plan.sample ? 1 : 0;
+  return s;
+}
+
+SampledToken LocalExecutor::sample(const SegmentPlan& plan, std::span<const float> logits) {
+  Slot& slot = slots_[static_cast<size_t>(plan.slot)];
+  SampledToken out{.slot = plan.slot};
+  if (plan.forced_token >= 0) {
+    out.token = plan.forced_token;
+    if (slot.params.logprobs >= 0) {
+      sampler::Sample raw = sampler::raw_logprobs(logits, out.token, slot.params.logprobs);
+      out.logprob = raw.logprob;
+      out.top = std::move(raw.top);
+    }
+  } else {
+    Result<sampler::Sample> drawn = sampler_.sample(
+        logits, slot.params, slot.seed, plan.start + static_cast<int64_t>(plan.ids.size()),
+        {slot.prompt, slot.output});
+    if (!drawn) {
+      out.error = std::move(drawn).error();
+      return out;
+    }
+    out.token = drawn->id;
+    out.logprob = drawn->logprob;
+    out.top = std::move(drawn->top);
+  }
+  slot.last_token = out.token;
+  slot.output.push_back(out.token);
+  return out;
+}
+
+void LocalExecutor::add_prompt_logprobs(const SegmentPlan& plan, std::span<const float> logits,
+                                        StepResult& result) {
+  const auto vocab = static_cast<size_t>(model_.config().vocab_size);
+  for (size_t r = 0; r < plan.ids.size(); ++r) {
+    const int32_t next = r + 1 < plan.ids.size() ? plan.ids[r + 1] : plan.next_id;
+    if (next < 0) continue;
+    sampler::Sample raw =
+        sampler::raw_logprobs(logits.subspan(r * vocab, vocab), next, plan.prompt_logprobs);
+    result.prompt_logprobs.push_back({.slot = plan.slot,
+                                      .position = plan.start + static_cast<int64_t>(r) + 1,
+                                      .token = {next, raw.logprob},
+                                      .top = std::move(raw.top)});
+  }
+}
+
+void LocalExecutor::save(const StepPlan& plan, StepResult& result) {
+  for (const StateSave& s : plan.saves) {
+    Slot& slot = slots_[static_cast<size_t>(s.slot)];
+    std::vector<std::byte>& image = images_[s.image];
+    image =
+        model::save_state(model_.config(), model_.state_layout(), model_.kv_layout(),
+                          slot.state.get(), slot.blocks.data(), slot.position, s.decoder_windows);
+    result.saved.push_back({s.image, static_cast<int64_t>(image.size())});
+  }
+}
+
+}  // namespace fathom::runner

@@ -1,0 +1,82 @@
+// The executor of one process: carries out steps on one model, on its own thread (rank-0).
+//
+// Owns the bytes: blocks of PAGES, STATE slots, saved STATE images, and per slot what sampling
+// needs.  All but the images is taken at creation.  Steps never overlap; with `asynchronous` the
+// next one waits in a queue while one runs, without it submit() runs the step itself (for
+// debugging: the results are the same).
+//
+// Thread: submit and wait belong to one thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "core/executor.h"
+#include "kvtier/paged_storage.h"
+#include "model/model.h"
+#include "sampler/sampler.h"
+
+namespace fathom::runner {
+
+struct ExecutorOptions {
+  int32_t num_slots = 16;
+  int32_t num_blocks = 1;
+  bool asynchronous = true;
+};
+
+class LocalExecutor : public Executor {
+ public:
+  // `model` must outlive the executor; nobody else may use it meanwhile.
+  static Result<std::unique_ptr<LocalExecutor>> create(model::Model& model,
+                                                       const ExecutorOptions& options);
+  ~LocalExecutor() override;
+
+  void submit(StepPlan plan) override;
+  StepResult wait() override;
+
+ private:
+  struct Slot {
+    std::unique_ptr<std::byte[]> state;
+    SamplingParams params;
+    uint64_t seed = 0;
+    std::vector<int32_t> prompt, output;
+    std::vector<int32_t> ids;              // of the segment being run
+    std::vector<const std::byte*> blocks;  // likewise
+    const std::vector<std::byte>* pending_image =
+        nullptr;  // restored when a segment brings the blocks
+    int32_t last_token = 0;
+    int64_t position = 0;  // rows computed
+  };
+
+  LocalExecutor(model::Model& model, const ExecutorOptions& options,
+                std::unique_ptr<kvtier::PagedStorage> storage);
+  void work();
+  StepResult run(const StepPlan& plan);
+  void prepare(const StepPlan& plan);
+  model::Segment bind(const SegmentPlan& plan);
+  SampledToken sample(const SegmentPlan& plan, std::span<const float> logits);
+  void add_prompt_logprobs(const SegmentPlan& plan, std::span<const float> logits,
+                           StepResult& result);
+  void save(const StepPlan& plan, StepResult& result);
+
+  model::Model& model_;
+  std::unique_ptr<kvtier::PagedStorage> storage_;
+  sampler::Sampler sampler_;
+  std::vector<Slot> slots_;
+  std::unordered_map<ImageId, std::vector<std::byte>> images_;
+  std::vector<float> logits_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<StepPlan> plans_;
+  std::deque<StepResult> results_;
+  bool stop_ = false;
+  std::thread thread_;  // none if steps are synchronous
+};
+
+}  // namespace fathom::runner
