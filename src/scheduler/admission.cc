@@ -1,0 +1,197 @@
+// Who gets a slot, and where its rows start.
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "scheduler/scheduler_parts.h"
+
+namespace fathom::scheduler {
+
+void Scheduler::Impl::enqueue(Sequence& s) {
+  s.phase = Phase::kWaiting;
+  waiting[s.spec.priority].emplace(s.arrival, &s);
+  ++num_waiting;
+}
+
+void Scheduler::Impl::dequeue(Sequence& s) {
+  const auto found = waiting.find(s.spec.priority);
+  FATHOM_CHECK(found != waiting.end() && found->second.erase(s.arrival) == 1) << s.arrival;
+  if (found->second.empty()) waiting.erase(found);
+  --num_waiting;
+}
+
+// Of one priority the earliest arrival has aged most, so only the heads compete.
+Sequence* Scheduler::Impl::first_waiting() const {
+  Sequence* best = nullptr;
+  for (const auto& [priority, queue] : waiting) {
+    Sequence* head = queue.begin()->second;
+    if (best == nullptr || class_of(*head) < class_of(*best) ||
+        (class_of(*head) == class_of(*best) && head->arrival < best->arrival)) {
+      best = head;
+    }
+  }
+  return best;
+}
+
+// Nobody overtakes the first in the queue, or a long prompt would never find enough blocks.
+void Scheduler::Impl::admit_waiting(StepPlan& plan) {
+  // What was preempted comes back to the queue's front first.
+  if (num_preempting > 0) return;
+  int64_t left = chunk_budget();
+  for (const Sequence* s : running) {
+    if (s->planned_step != step) left -= s->rows_needed();
+  }
+  bool any = false;
+  while (left > 0 && num_waiting > 0 && !free_slots.empty()) {
+    Sequence& s = *first_waiting();
+    // Looking up a long prompt's blocks takes time; without new ones it would fail again.
+    if (s.arrival == blocked_arrival && pool.num_free() <= blocked_free && !running.empty()) break;
+    if (!admit(s, plan)) {
+      blocked_arrival = s.arrival;
+      blocked_free = pool.num_free();
+      break;
+    }
+    any = true;
+    left -= s.rows_needed();
+  }
+  if (any) sort_running();
+}
+
+bool Scheduler::Impl::admit(Sequence& s, StepPlan& plan) {
+  // One block more than the known tokens take, so that it does not have to leave at once.
+  const int64_t wanted = std::min(blocks_for(s.num_known()) + 1, blocks_for(s.max_rows()));
+  StartPoint point = s.leader != nullptr ? fork_start(s) : find_start(s);
+  if (pool.num_free() < wanted - static_cast<int64_t>(point.found.size())) {
+    pool.release(point.found);
+    return false;
+  }
+  start(s, point, plan);
+  return true;
+}
+
+// A follower shares the leader's full blocks, gets the rows of the last one with the image, and
+// computes the prompt's last row itself.
+StartPoint Scheduler::Impl::fork_start(const Sequence& s) {
+  const Sequence& leader = *s.leader;
+  StartPoint point;
+  point.position = point.pages_from = s.fork_position();
+  point.image = leader.fork_image;
+  point.window_floor = leader.window_floor;
+  point.found.assign(leader.blocks.begin(),
+                     leader.blocks.begin() + point.position / options.block_tokens);
+  for (const BlockId block : point.found) pool.add_reference(block);
+  return point;
+}
+
+StartPoint Scheduler::Impl::find_start(Sequence& s) {
+  StartPoint point;
+  for (const BlockKey& key : s.chain(s.num_tokens() / options.block_tokens, options.block_tokens)) {
+    const std::optional<BlockId> block = pool.find(key);
+    if (!block) break;
+    point.found.push_back(*block);
+  }
+  const auto num_found = static_cast<int64_t>(point.found.size());
+  point.pages_from = num_found * options.block_tokens;
+  if (s.image != 0) {
+    // An image brings the rows behind the last block border with it, not those before.
+    if (s.image_position / options.block_tokens <= num_found) {
+      point.position = s.image_position;
+      point.image = s.image;
+      point.is_own_image = true;
+      point.window_floor = s.window_floor;
+    } else {
+      drop_own_image(s);
+    }
+  }
+  if (!point.is_own_image) {
+    find_resume_point(s, point);
+    replay_windows(s, point);
+  }
+  point.pages_from = std::max(point.pages_from, point.position);
+  return point;
+}
+
+void Scheduler::Impl::find_resume_point(Sequence& s, StartPoint& point) {
+  if (!keeps_resume_points(s)) return;
+  const int64_t num_chain =
+      std::min(static_cast<int64_t>(point.found.size()), s.num_prompt / options.block_tokens);
+  const std::optional<kvcache::ResumePoint> best =
+      points.best({.root = s.root,
+                   .chain = s.chain(num_chain, options.block_tokens),
+                   .ids = s.prompt(),
+                   .window = options.window,
+                   .exact = s.is_exact(),
+                   .cached_tokens = point.pages_from + options.block_tokens - 1});
+  if (!best) return;
+  // Prompt log-probabilities that are still owed need their rows computed.
+  if (s.wants_prompt_logprobs() && best->position >= s.logprobs_from) return;
+  point.position = best->position;
+  point.image = best->image;
+}
+
+// A sequence that comes back does what it did at first, for the same bits.
+void Scheduler::Impl::replay_windows(const Sequence& s, StartPoint& point) const {
+  if (!options.replay_windows || s.is_exact()) return;
+  const int64_t found = point.pages_from;
+  const bool is_first = s.cached_tokens < 0;
+  const int64_t floor = is_first ? found - options.window : s.window_floor;
+  if (floor <= 0 || floor >= found || (is_first && point.position >= floor)) return;
+  point.position = point.window_floor = floor;
+  point.image = 0;
+}
+
+// Takes over the references of `point`.
+void Scheduler::Impl::start(Sequence& s, const StartPoint& point, StepPlan& plan) {
+  dequeue(s);
+  s.slot = free_slots.back();
+  free_slots.pop_back();
+  s.phase = Phase::kRunning;
+  running.push_back(&s);
+  s.blocks = point.found;
+  s.num_published = static_cast<int64_t>(point.found.size());
+  const int64_t num_new = blocks_for(s.num_known()) - static_cast<int64_t>(point.found.size());
+  FATHOM_CHECK(pool.allocate(static_cast<int32_t>(num_new), s.blocks)) << num_new;
+
+  const auto prompt_end = s.tokens.begin() + s.num_prompt;
+  plan.starts.push_back({.slot = s.slot,
+                         .params = s.spec.params,
+                         .seed = s.spec.seed,
+                         .prompt = {s.tokens.begin(), prompt_end},
+                         .output = {prompt_end, s.tokens.end()}});
+  if (point.image != 0) plan.loads.push_back({s.slot, point.image});
+
+  const int64_t had = std::max(s.planned, s.leader != nullptr ? 0 : point.pages_from);
+  stats.recomputed_tokens += std::max<int64_t>(0, had - point.position);
+  if (s.cached_tokens < 0) {
+    s.cached_tokens = s.leader != nullptr ? s.leader->cached_tokens : point.pages_from;
+    s.cached_tokens = std::min(s.cached_tokens, s.num_prompt);
+    if (s.leader == nullptr) stats.cached_tokens += s.cached_tokens;
+  }
+  s.planned = s.applied = point.position;
+  s.pages_from = point.pages_from;
+  s.window_floor = point.window_floor;
+  s.end_save_planned = false;
+  if (point.is_own_image) drop_own_image(s);
+  if (s.leader != nullptr) detach_from_leader(s);
+  if (!s.followers.empty() && s.planned >= s.fork_position()) detach_followers(s);
+}
+
+void Scheduler::Impl::detach_from_leader(Sequence& s) {
+  Sequence& leader = *std::exchange(s.leader, nullptr);
+  std::erase(leader.followers, &s);
+  if (leader.followers.empty() && leader.fork_image != 0) {
+    drops.push_back(std::exchange(leader.fork_image, 0));
+  }
+}
+
+// They compute the prompt themselves, with what the prefix cache has of it.
+void Scheduler::Impl::detach_followers(Sequence& s) {
+  for (Sequence* follower : std::exchange(s.followers, {})) {
+    follower->leader = nullptr;
+    if (follower->phase == Phase::kAttached) enqueue(*follower);
+  }
+  if (s.fork_image != 0) drops.push_back(std::exchange(s.fork_image, 0));
+}
+
+}  // namespace fathom::scheduler

@@ -1,0 +1,204 @@
+// apply(): what a step's result means for its sequences.
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "scheduler/scheduler_parts.h"
+
+namespace fathom::scheduler {
+
+std::vector<TokenEvent> Scheduler::Impl::apply(const StepResult& result) {
+  std::vector<TokenEvent> events;
+  if (in_flight.empty() || in_flight.front().step != result.step) {
+    FATHOM_CHECK(result.tokens.empty() && result.saved.empty())
+        << "step " << result.step << " is not the oldest in flight";
+    return events;
+  }
+  StepRecord done = std::move(in_flight.front());
+  in_flight.pop_front();
+  if (result.error.ok()) cost.add(done.num_rows, result.seconds);
+
+  if (result.error.ok()) forward_prompt_logprobs(done, result);
+  apply_rows(done, result, events);
+  apply_saves(done, result);
+  for (Sequence* s : std::exchange(touched, {})) {
+    s->is_touched = false;
+    settle(*s);
+  }
+  done.rows.clear();
+  done.saves.clear();
+  done.num_rows = 0;
+  spare.push_back(std::move(done));
+  return events;
+}
+
+// A sequence stays until every work of the result that names it is done.
+void Scheduler::Impl::touch(Sequence& s) {
+  if (s.is_touched) return;
+  s.is_touched = true;
+  touched.push_back(&s);
+  ++s.works_in_flight;
+}
+
+void Scheduler::Impl::apply_rows(const StepRecord& done, const StepResult& result,
+                                 std::vector<TokenEvent>& events) {
+  for (const RowWork& work : done.rows) touch(*work.sequence);
+  for (const SaveWork& save : done.saves) touch(*save.sequence);
+  events.reserve(result.tokens.size());
+  size_t next = 0;
+  for (const RowWork& work : done.rows) {
+    Sequence& s = *work.sequence;
+    --s.works_in_flight;
+    if (work.sample) --s.num_pending;
+    if (!result.error.ok()) {
+      s.tainted = true;
+      fail(s, result.error, events);
+      continue;
+    }
+    if (!s.tainted) s.applied = work.end;
+    if (!work.sample) {
+      publish(s);
+      continue;
+    }
+    FATHOM_CHECK(next < result.tokens.size() && result.tokens[next].slot == work.slot)
+        << "step " << done.step << ": token " << next << " of " << result.tokens.size();
+    const SampledToken& token = result.tokens[next++];
+    if (!token.error.ok()) s.tainted = true;
+    publish(s);
+    if (s.phase != Phase::kEnded) take_token(s, token, events);
+  }
+}
+
+TokenEvent Scheduler::Impl::make_event(Sequence& s) const {
+  TokenEvent event;
+  event.request = s.spec.request;
+  event.index = s.spec.index;
+  if (!std::exchange(s.has_first_event, true)) {
+    event.cached_tokens = std::max<int64_t>(0, s.cached_tokens);
+  }
+  return event;
+}
+
+void Scheduler::Impl::take_token(Sequence& s, const SampledToken& token,
+                                 std::vector<TokenEvent>& events) {
+  if (!token.error.ok()) {
+    fail(s, token.error, events);
+    return;
+  }
+  s.tokens.push_back(token.token);
+  TokenEvent event = make_event(s);
+  event.token = token.token;
+  event.logprob = token.logprob;
+  event.top = token.top;
+
+  const int64_t num_output = s.num_tokens() - s.num_prompt;
+  const auto& stop_ids = s.spec.stop_ids;
+  const bool is_stop = (token.token == options.eos_token && !s.spec.params.ignore_eos) ||
+                       std::find(stop_ids.begin(), stop_ids.end(), token.token) != stop_ids.end();
+  if (is_stop && num_output >= s.spec.min_tokens) {
+    event.finish = FinishReason::kStop;
+  } else if (num_output >= s.spec.max_tokens) {
+    event.finish = FinishReason::kLength;
+  }
+  const bool ends = event.finish != FinishReason::kNone;
+  events.push_back(std::move(event));
+  if (!ends) return;
+  // The next turn of a conversation begins with this one: keep its STATE. The slot is still its
+  // own.
+  if (s.phase == Phase::kRunning && !s.end_save_planned && keeps_resume_points(s)) {
+    closing.push_back(&s);
+  }
+  end(s);
+}
+
+void Scheduler::Impl::fail(Sequence& s, const Status& error, std::vector<TokenEvent>& events) {
+  if (s.phase == Phase::kEnded) return;
+  TokenEvent event = make_event(s);
+  event.finish = FinishReason::kError;
+  event.error = error;
+  events.push_back(std::move(event));
+  end(s);
+}
+
+// Gives full blocks their keys, now that a step has filled them.
+void Scheduler::Impl::publish(Sequence& s) {
+  if (s.tainted || s.blocks.empty()) return;
+  // The tokens of a sequence that ended early may not reach as far as its rows.
+  const int64_t full = std::min(s.applied, s.num_tokens()) / options.block_tokens;
+  if (full <= s.num_published) return;
+  const auto keys = s.chain(full, options.block_tokens);
+  for (auto i = static_cast<size_t>(s.num_published); i < static_cast<size_t>(full); ++i) {
+    pool.publish(s.blocks[i], keys[i]);
+  }
+  s.num_published = full;
+}
+
+void Scheduler::Impl::apply_saves(const StepRecord& done, const StepResult& result) {
+  for (const SaveWork& save : done.saves) {
+    --save.sequence->works_in_flight;
+    const auto saved =
+        std::find_if(result.saved.begin(), result.saved.end(),
+                     [&](const SavedImage& image) { return image.image == save.image; });
+    apply_save(save, saved == result.saved.end() ? -1 : saved->bytes);
+  }
+  for (Sequence* s : touched) --s->works_in_flight;
+}
+
+// `bytes` < 0: the image was not saved.
+void Scheduler::Impl::apply_save(const SaveWork& save, int64_t bytes) {
+  Sequence& s = *save.sequence;
+  const bool is_there = bytes >= 0;
+  if (is_there) {
+    int64_t& smallest = image_bytes[save.decoder_windows];
+    smallest = smallest == 0 ? bytes : std::min(smallest, bytes);
+  }
+  bool is_kept = false;
+  if (save.kind == SaveKind::kPreemption && s.image == save.image) {
+    is_kept = is_there && s.phase == Phase::kPreempted && own_bytes + bytes <= own_budget_bytes;
+    if (is_kept) {
+      s.image_bytes = bytes;
+      own_bytes += bytes;
+    } else {
+      s.image = 0;
+    }
+  } else if (save.kind == SaveKind::kFork) {
+    is_kept = is_there && s.phase == Phase::kRunning && s.fork_planned && !s.followers.empty();
+    if (is_kept) {
+      s.fork_image = save.image;
+      for (Sequence* follower : s.followers) enqueue(*follower);
+    } else if (s.phase == Phase::kRunning) {
+      detach_followers(s);
+    }
+  } else if (save.kind == SaveKind::kResumePoint && is_there && !s.tainted &&
+             save.position <= s.num_tokens()) {
+    is_kept = true;
+    const std::vector<ImageId> dropped =
+        points.add(s.parent_key(save.position, options.block_tokens),
+                   s.tail(save.position, options.block_tokens),
+                   {.image = save.image,
+                    .position = save.position,
+                    .bytes = bytes,
+                    .has_entrance_rows = true,
+                    .has_decoder_windows = s.is_exact()});
+    drops.insert(drops.end(), dropped.begin(), dropped.end());
+  }
+  if (is_there && !is_kept) drops.push_back(save.image);
+}
+
+void Scheduler::Impl::forward_prompt_logprobs(const StepRecord& done, const StepResult& result) {
+  for (const PromptLogprob& p : result.prompt_logprobs) {
+    const auto work = std::find_if(done.rows.begin(), done.rows.end(),
+                                   [&](const RowWork& w) { return w.slot == p.slot; });
+    FATHOM_CHECK(work != done.rows.end()) << "slot " << p.slot << " had no rows";
+    Sequence& s = *work->sequence;
+    // Rows computed again say nothing new.
+    if (s.phase == Phase::kEnded || !s.wants_prompt_logprobs() || p.position != s.logprobs_from) {
+      continue;
+    }
+    ++s.logprobs_from;
+    prompt_logprobs.push_back({s.spec.request, p});
+  }
+}
+
+}  // namespace fathom::scheduler

@@ -1,0 +1,124 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "kvcache/prefix_hasher.h"
+#include "scheduler/scheduler_parts.h"
+
+namespace fathom::scheduler {
+namespace {
+
+std::string_view bytes_of(const auto& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+// Without a prefix cache a sequence still finds its own blocks again after preemption, and nobody
+// else's.
+BlockKey root_key(const SchedulerOptions& options, int64_t arrival) {
+  if (options.prefix_cache) return options.namespace_key;
+  const std::string_view parts[] = {"one sequence", bytes_of(options.namespace_key.digest),
+                                    bytes_of(arrival)};
+  return kvcache::namespace_key(parts);
+}
+
+SchedulerOptions checked(SchedulerOptions o) {
+  FATHOM_CHECK(o.num_slots > 0 && o.num_blocks > 0 && o.block_tokens > 0 && o.step_tokens > 0)
+      << o.num_slots << ' ' << o.num_blocks << ' ' << o.block_tokens << ' ' << o.step_tokens;
+  FATHOM_CHECK(o.window > 0 && o.resume_every > 0 && o.resume_budget_bytes >= 0)
+      << o.window << ' ' << o.resume_every << ' ' << o.resume_budget_bytes;
+  FATHOM_CHECK(o.age_boost_steps > 0) << o.age_boost_steps;
+  o.step_tokens = std::max(o.step_tokens, o.num_slots);
+  return o;
+}
+
+}  // namespace
+
+bool has_work(const StepPlan& plan) {
+  return !plan.segments.empty() || !plan.saves.empty() || !plan.drops.empty();
+}
+
+Scheduler::Impl::Impl(const SchedulerOptions& o)
+    : options(checked(o)),
+      point_budget_bytes(o.resume_budget_bytes - o.resume_budget_bytes / 2),
+      own_budget_bytes(o.resume_budget_bytes / 2),
+      pool(o.num_blocks),
+      points(point_budget_bytes, o.block_tokens) {
+  for (SlotId slot = o.num_slots; slot-- > 0;) free_slots.push_back(slot);
+}
+
+Scheduler::Scheduler(const SchedulerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+Scheduler::~Scheduler() = default;
+
+void Scheduler::add(std::vector<SequenceSpec> samples) {
+  FATHOM_CHECK(!samples.empty());
+  Impl& m = *impl_;
+  Sequence* leader = nullptr;
+  for (SequenceSpec& spec : samples) {
+    FATHOM_CHECK(!spec.prompt.empty() && spec.max_tokens > 0)
+        << spec.prompt.size() << ' ' << spec.max_tokens;
+    auto owned = std::make_unique<Sequence>();
+    Sequence& s = *owned;
+    s.tokens = std::move(spec.prompt);
+    s.num_prompt = s.num_tokens();
+    s.spec = std::move(spec);
+    FATHOM_CHECK(m.blocks_for(s.max_rows()) <= m.options.num_blocks)
+        << s.max_rows() << " rows never fit into " << m.options.num_blocks << " blocks";
+    FATHOM_CHECK(m.options.max_context == 0 || s.max_rows() <= m.options.max_context)
+        << s.max_rows() << " rows, the context is " << m.options.max_context;
+    if (s.spec.prompt_logprobs >= 0) s.spec.prefill = PrefillMode::kExact;
+    s.arrival = m.next_arrival++;
+    s.arrival_step = m.step;
+    s.root = root_key(m.options, s.arrival);
+    m.requests[s.spec.request].push_back(&s);
+    m.sequences.emplace(s.arrival, std::move(owned));
+    if (leader != nullptr && s.num_prompt > 1) {
+      s.spec.prompt_logprobs = -1;
+      s.phase = Phase::kAttached;
+      s.leader = leader;
+      leader->followers.push_back(&s);
+      continue;
+    }
+    if (leader == nullptr) leader = &s;
+    m.enqueue(s);
+  }
+}
+
+bool Scheduler::cancel(RequestId request) {
+  const auto found = impl_->requests.find(request);
+  if (found == impl_->requests.end()) return false;
+  bool was_there = false;
+  // Followers before their leader: it would let them into the queue.
+  const std::vector<Sequence*> samples(found->second.rbegin(), found->second.rend());
+  for (Sequence* s : samples) {
+    if (s->phase == Phase::kEnded) continue;
+    was_there = true;
+    impl_->end(*s);
+  }
+  return was_there;
+}
+
+StepPlan Scheduler::plan() { return impl_->make_plan(); }
+std::vector<TokenEvent> Scheduler::apply(const StepResult& result) { return impl_->apply(result); }
+std::vector<PromptLogprobEvent> Scheduler::take_prompt_logprobs() {
+  return std::exchange(impl_->prompt_logprobs, {});
+}
+
+bool Scheduler::idle() const { return impl_->sequences.empty() && impl_->in_flight.empty(); }
+
+SchedulerStats Scheduler::stats() const {
+  SchedulerStats stats = impl_->stats;
+  stats.running = static_cast<int32_t>(impl_->running.size());
+  stats.waiting = static_cast<int32_t>(impl_->num_waiting);
+  stats.free_blocks = impl_->pool.num_free();
+  stats.free_slots = static_cast<int32_t>(impl_->free_slots.size());
+  stats.resume_points = impl_->points.size();
+  stats.resume_bytes = impl_->points.bytes() + impl_->own_bytes;
+  return stats;
+}
+
+void Scheduler::check_integrity() const { impl_->check_integrity(); }
+
+}  // namespace fathom::scheduler

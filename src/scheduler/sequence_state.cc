@@ -1,0 +1,30 @@
+#include "scheduler/sequence_state.h"
+
+#include "base/check.h"
+#include "kvcache/prefix_hasher.h"
+
+namespace fathom::scheduler {
+
+std::span<const BlockKey> Sequence::chain(int64_t num_blocks, int32_t block_tokens) {
+  FATHOM_CHECK(num_blocks * block_tokens <= num_tokens()) << num_blocks << ' ' << num_tokens();
+  const auto size = static_cast<size_t>(block_tokens);
+  while (static_cast<int64_t>(keys.size()) < num_blocks) {
+    const BlockKey& previous = keys.empty() ? root : keys.back();
+    keys.push_back(
+        kvcache::next_block_key(previous, std::span(tokens).subspan(keys.size() * size, size)));
+  }
+  return std::span(keys).first(static_cast<size_t>(num_blocks));
+}
+
+const BlockKey& Sequence::parent_key(int64_t position, int32_t block_tokens) {
+  const int64_t num_blocks = position / block_tokens;
+  return num_blocks == 0 ? root : chain(num_blocks, block_tokens).back();
+}
+
+std::span<const int32_t> Sequence::tail(int64_t position, int32_t block_tokens) const {
+  const int64_t border = position / block_tokens * block_tokens;
+  return std::span(tokens).subspan(static_cast<size_t>(border),
+                                   static_cast<size_t>(position - border));
+}
+
+}  // namespace fathom::scheduler
