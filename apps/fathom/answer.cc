@@ -98,6 +98,7 @@ AnswerPiece Answer::push_token(const TokenEvent& event) {
 
 AnswerPiece Answer::push(const TokenEvent& event) {
   AnswerPiece piece;
+  num_cached_tokens_ = std::max(num_cached_tokens_, event.cached_tokens);
   if (event.token >= 0) piece = push_token(event);
   if (event.finish == FinishReason::kError) error_ = event.error;
   if (event.finish != FinishReason::kNone) {
@@ -144,7 +145,7 @@ void Answer::write(JsonWriter& json, std::string_view id_json, int index) const 
   json.key("usage").begin_object();
   json.member("prompt_tokens", num_prompt_tokens_);
   json.member("completion_tokens", token_ids_.size());
-  json.member("cached_tokens", 0);
+  json.member("cached_tokens", num_cached_tokens_);
   json.member("drafted", 0);
   json.member("accepted", 0);
   json.end_object();

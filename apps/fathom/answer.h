@@ -70,6 +70,7 @@ class Answer {
   bool has_reasoning_;
   bool skip_newlines_;  // at the beginning of reasoning and of the text after it
   int64_t num_prompt_tokens_;
+  int64_t num_cached_tokens_ = 0;
   std::string text_;
   std::string reasoning_;
   std::vector<int32_t> token_ids_;

@@ -1,4 +1,4 @@
-// Runs questions through one Generator and collects their answers: what every command that
+// Runs questions through the engine and collects their answers: what every command that
 // generates has in common.
 #pragma once
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdio>
 
-#include "codec/chat_request.h"
+#include "codec/chat_file.h"
 #include "failure.h"
 #include "interrupt.h"
 #include "output.h"
@@ -27,18 +27,11 @@ constexpr std::string_view kHelp =
 A line that ends in \ goes on in the next; """ begins and ends a text of several lines.
 Ctrl-C stops an answer.)";
 
-std::string_view role_name(codec::Role role) {
-  switch (role) {
-    case codec::Role::kSystem:
-      return "system";
-    case codec::Role::kUser:
-      return "user";
-    case codec::Role::kAssistant:
-      return "assistant";
-    case codec::Role::kLatestReminder:
-      return "latest_reminder";
-  }
-  return "user";
+codec::InputMessage message(codec::Role role, std::string content) {
+  codec::InputMessage out;
+  out.role = role;
+  out.content = std::move(content);
+  return out;
 }
 
 template <class Number>
@@ -86,14 +79,16 @@ Status ChatSession::ask(const std::string& text, bool show_statistics) {
   Question question;
   question.kind = Question::Kind::kMessages;
   question.sampling = sampling_;
-  question.messages = messages_;
-  question.messages.push_back({codec::Role::kUser, text, "", false});
+  std::vector<codec::InputMessage>& messages = question.chat.conversation.messages;
+  messages = messages_;
+  messages.push_back(message(codec::Role::kUser, text));
   FATHOM_ASSIGN(const PreparedQuestion prepared, prepare(engine_, question));
   std::optional<Answer> answer;
   FATHOM_TRY(generate(prepared, &answer));
   if (!answer->error().ok()) return answer->error();
-  messages_ = std::move(question.messages);
-  messages_.push_back({codec::Role::kAssistant, answer->text(), answer->reasoning(), false});
+  messages_ = std::move(messages);
+  messages_.push_back(message(codec::Role::kAssistant, answer->text()));
+  messages_.back().reasoning_content = answer->reasoning();
   if (show_statistics) print_statistics(*answer);
   if (answer->finish() == FinishReason::kLength) {
     std::fputs(
@@ -126,7 +121,7 @@ Status ChatSession::generate(const PreparedQuestion& question, std::optional<Ans
 
 std::optional<std::string> ChatSession::undo() {
   while (!messages_.empty()) {
-    const codec::ChatMessage last = std::move(messages_.back());
+    const codec::InputMessage last = std::move(messages_.back());
     messages_.pop_back();
     if (last.role == codec::Role::kUser) return last.content;
   }
@@ -203,13 +198,14 @@ std::string ChatSession::save(const std::string& file) const {
   if (file.empty() || file == "-") return "name a file: /save FILE";
   JsonWriter json;
   json.begin_array();
-  const auto write = [&json](const codec::ChatMessage& m) {
-    json.begin_object().member("role", role_name(m.role)).member("content", m.content);
-    if (!m.reasoning.empty()) json.member("reasoning_content", m.reasoning);
+  const auto write = [&json](const codec::InputMessage& m) {
+    json.begin_object().member("role", codec::role_name(m.role)).member("content", m.content);
+    const std::string reasoning = m.reasoning_content.value_or("");
+    if (!reasoning.empty()) json.member("reasoning_content", reasoning);
     json.end_object();
   };
-  if (sampling_.system) write({codec::Role::kSystem, *sampling_.system, "", false});
-  for (const codec::ChatMessage& m : messages_) write(m);
+  if (sampling_.system) write(message(codec::Role::kSystem, *sampling_.system));
+  for (const codec::InputMessage& m : messages_) write(m);
   json.end_array();
   Result<OutputFile> out = OutputFile::create(file);
   if (!out) return out.error().message();
@@ -222,9 +218,9 @@ std::string ChatSession::load(const std::string& file) {
   if (file.empty() || file == "-") return "name a file: /load FILE";
   const Result<std::string> json = read_text(file);
   if (!json) return json.error().message();
-  Result<codec::ChatRequest> body = codec::parse_chat_request(*json, file);
+  Result<codec::ChatFile> body = codec::read_chat_file(*json, file);
   if (!body) return body.error().message();
-  std::vector<codec::ChatMessage>& messages = body->messages;
+  std::vector<codec::InputMessage>& messages = body->request.conversation.messages;
   sampling_.system.reset();
   if (!messages.empty() && messages.front().role == codec::Role::kSystem) {
     sampling_.system = messages.front().content;
@@ -258,7 +254,10 @@ ChatSession::Next ChatSession::command(std::string_view line, std::string* reply
     *reply = rest.empty() ? "no system message" : "system message set";
   } else if (name == "/think") {
     const std::optional<codec::Think> think = codec::parse_think(rest);
-    if (think) sampling_.think = think;
+    if (think) {
+      sampling_.think = think;
+      sampling_.effort_level.reset();
+    }
     *reply = think ? "think " + std::string(rest) : "/think off, low, high, xhigh or max";
   } else if (name == "/params") {
     *reply = show_params();

@@ -38,7 +38,7 @@ class ChatSession {
   Engine& engine_;
   AnswerLoop loop_;
   SamplingOptions sampling_;
-  std::vector<codec::ChatMessage> messages_;  // without the system message of sampling_
+  std::vector<codec::InputMessage> messages_;  // without the system message of sampling_
 };
 
 }  // namespace fathom::app

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "bench.h"
+#include "command_line_codec.h"
+#include "command_line_parse.h"
 #include "commands.h"
 #include "failure.h"
 #include "option_values.h"
@@ -79,16 +81,6 @@ CLI::Option* add_text(CLI::App* app, const std::string& name, std::optional<std:
   return add(app, name, value_name, text, [out](const std::string& value) { *out = value; });
 }
 
-void add_model(CLI::App* app, std::string* out) {
-  add(app, "--model", "DIR_OR_HUB_ID",
-      "folder of a checkpoint, or org/name[@revision] in the Hugging Face cache (default: the demo "
-      "model)",
-      [out](const std::string& value) {
-        if (value.empty()) throw bad_value("--model", value, "a folder or a hub id");
-        *out = value;
-      });
-}
-
 void add_isa(CLI::App* app, std::optional<Isa>* out) {
   add(app, "--isa", "NAME",
       "kernels: reference, plain, avx2 or avx512 (default: the best of this CPU)",
@@ -133,12 +125,14 @@ void add_engine(CLI::App* app, EngineOptions* out) {
   add_int<int>(app, "--max-batch", &out->max_batch, 1, 4096, "sequences in one step (default 16)");
   add_int<int>(app, "--chunk", &out->chunk_tokens, 1, 65536,
                "prompt tokens in one step (default 512)");
-}
-
-codec::Think parse_think_or_throw(const std::string& value) {
-  const std::optional<codec::Think> think = codec::parse_think(value);
-  if (!think) throw bad_value("--think", value, "off, low, high, xhigh or max");
-  return *think;
+  add(app, "--prefix-cache", "MODE", "on or off: reuse what earlier prompts computed (default on)",
+      [out](const std::string& value) {
+        if (value != "on" && value != "off") throw bad_value("--prefix-cache", value, "on or off");
+        out->prefix_cache = value == "on";
+      });
+  app->add_flag_callback(
+      "--no-async", [out] { out->asynchronous = false; },
+      "plan a step only when the one before is done (same tokens)");
 }
 
 void add_sampling(CLI::App* app, SamplingOptions* out) {
@@ -159,9 +153,7 @@ void add_sampling(CLI::App* app, SamplingOptions* out) {
                [out](const std::string& value) { out->stop.push_back(value); });
   app->add_flag_function(
       "--ignore-eos", [out](int64_t) { out->ignore_eos = true; }, "go on after the end token");
-  add(app, "--think", "LEVEL", "reason first: off, low, high, xhigh or max (default off)",
-      [out](const std::string& value) { out->think = parse_think_or_throw(value); });
-  add_text(app, "--system", &out->system, "TEXT", "system message");
+  add_conversation_options(app, out);
 }
 
 // CLI11's own excludes() fills the help with lists of names.
@@ -243,26 +235,6 @@ Examples:
   add_model(app, &o->model);
   app->add_flag("--json", o->json, "print JSON");
   app->callback([=] { *run = [o] { return run_info(*o); }; });
-}
-
-void add_tokenize(CLI::App* root, TokenizeOptions* o, std::function<int()>* run) {
-  CLI::App* app = root->add_subcommand("tokenize", "Turn text into token ids, or ids into text");
-  app->footer(R"(
-Without words and --file the text is read from standard input.
-
-Examples:
-  fathom tokenize "Hello, world"
-  fathom tokenize --special "<｜User｜>hi"    spellings of control tokens become their ids
-  fathom tokenize --decode 19,280,4)");
-  app->add_option("words", o->words, "the text (words are joined by a space), or the ids");
-  add_text(app, "--file", &o->text_file, "FILE", "a file that holds it; -: standard input");
-  app->add_flag("--decode", o->decode, "ids to text");
-  app->add_flag("--special", o->special,
-                "recognize control tokens in the text; show them in --decode");
-  app->add_flag("--json", o->json, "print JSON");
-  add_model(app, &o->model);
-  add_text(app, "--tokenizer", &o->tokenizer_file, "FILE", "a tokenizer.json instead of a model");
-  app->callback([=] { *run = [o] { return run_tokenize(*o); }; });
 }
 
 void add_eval(CLI::App* root, EvalOptions* o, std::function<int()>* run) {
@@ -354,6 +326,8 @@ int run_command_line(int argc, char** argv) {
   ChatOptions chat;
   InfoOptions info;
   TokenizeOptions tokenize;
+  RenderCommandOptions render;
+  ParseOptions parse;
   EvalOptions eval;
   BenchOptions bench;
   std::optional<Isa> bench_isa;
@@ -377,6 +351,8 @@ Exit codes: 0 done, 1 failed while running, 2 wrong use, 3 model missing or wron
   add_generate(&root, &generate, &run);
   add_info(&root, &info, &run);
   add_tokenize(&root, &tokenize, &run);
+  add_render(&root, &render, &run);
+  add_parse(&root, &parse, &run);
   add_eval(&root, &eval, &run);
   add_bench(&root, &bench, &bench_isa, &run);
 

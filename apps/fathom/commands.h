@@ -9,6 +9,7 @@ int run_generate(const GenerateOptions& options);
 int run_chat(const ChatOptions& options);
 int run_info(const InfoOptions& options);
 int run_tokenize(const TokenizeOptions& options);
+int run_render(const RenderCommandOptions& options);
 int run_eval(const EvalOptions& options);
 
 }  // namespace fathom::app

@@ -4,15 +4,21 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
 #include <vector>
 
 #include "codec/engram_classes.h"
 #include "device/cpu_features.h"
+#include "engine/engine_loop.h"
 #include "failure.h"
+#include "interrupt.h"
+#include "kvcache/prefix_hasher.h"
 #include "model/class_map.h"
+#include "model/config_json.h"
 #include "output.h"
+#include "runner/local_executor.h"
 #include "weights/hub.h"
 
 namespace fathom::app {
@@ -126,6 +132,64 @@ Result<std::vector<int32_t>> make_class_map(const fs::path& dir, const model::Mo
   return std::move(classes).error().with_context((dir / "tokenizer.json").string());
 }
 
+// What decides the bytes of a block of PAGES: the checkpoint's config, index and shard headers, the
+// kernels, the layout.
+BlockKey cache_namespace(const Engine& engine) {
+  std::string shards;
+  for (const weights::NamedTensor& t : engine.loaded.checkpoint->tensors()) {
+    shards += t.name + ' ' + t.file + ' ' + std::to_string(t.view.num_bytes()) + '\n';
+  }
+  const std::string config = model::config_json(engine.config());
+  const std::string kernels = "reference numerics, layout 1, " + std::string(isa_name(engine.isa));
+  const std::string_view parts[] = {config, shards, kernels};
+  return kvcache::namespace_key(parts);
+}
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Executor, scheduler and loop around the loaded model.
+Result<std::unique_ptr<fathom::Engine>> start_requests(const Engine& engine,
+                                                       const EngineOptions& options,
+                                                       int64_t kv_memory) {
+  const model::Model& model = *engine.loaded.model;
+  const model::ModelConfig& config = model.config();
+  const int64_t block_bytes = model.kv_layout().block_bytes();
+  // More than all slots can fill is of no use.
+  const int64_t blocks_of_context =
+      config.max_position_embeddings / model.kv_layout().block_tokens() + 1;
+  const int64_t num_blocks =
+      std::min(kv_memory / block_bytes, blocks_of_context * options.max_batch);
+  if (num_blocks < 1) {
+    return Status(StatusCode::kResourceExhausted, "--kv-memory of " + std::to_string(kv_memory) +
+                                                      " bytes holds no block of " +
+                                                      std::to_string(block_bytes));
+  }
+  engine::EngineLoopOptions loop;
+  loop.vocab_size = config.vocab_size;
+  loop.asynchronous = options.asynchronous;
+  loop.now_s = now_s;
+  loop.scheduler.num_slots = options.max_batch;
+  loop.scheduler.num_blocks = static_cast<int32_t>(num_blocks);
+  loop.scheduler.block_tokens = model.kv_layout().block_tokens();
+  loop.scheduler.step_tokens = options.chunk_tokens;
+  loop.scheduler.window = config.sliding_window;
+  loop.scheduler.max_context = config.max_position_embeddings;
+  loop.scheduler.eos_token = config.eos_token_id;
+  loop.scheduler.prefix_cache = options.prefix_cache;
+  loop.scheduler.resume_budget_bytes = options.prefix_cache ? kv_memory / 4 : 0;
+  loop.scheduler.namespace_key = cache_namespace(engine);
+  loop.scheduler.prefill = engine.prefill;
+  FATHOM_ASSIGN(auto executor,
+                runner::LocalExecutor::create(*engine.loaded.model,
+                                              {.num_slots = options.max_batch,
+                                               .num_blocks = static_cast<int32_t>(num_blocks),
+                                               .asynchronous = options.asynchronous}));
+  return std::unique_ptr<fathom::Engine>(
+      std::make_unique<engine::EngineLoop>(loop, std::move(executor)));
+}
+
 }  // namespace
 
 Result<fs::path> find_model(const std::string& model) {
@@ -140,6 +204,7 @@ Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const fs::path& dir) {
 }
 
 Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
+  const NoSignalsForNewThreads guard;
   auto engine = std::make_unique<Engine>();
   FATHOM_ASSIGN(engine->isa, choose_isa(options));
   FATHOM_ASSIGN(engine->prefill, choose_prefill(options));
@@ -162,11 +227,7 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
       runner::load_model(engine->dir, {.num_threads = engine->threads, .isa = engine->isa},
                          std::move(class_map)));
   FATHOM_TRY(read_generation_config(engine->dir, engine.get()));
-  FATHOM_ASSIGN(engine->generator, runner::Generator::create(*engine->loaded.model,
-                                                             {.prefill = engine->prefill,
-                                                              .max_batch = options.max_batch,
-                                                              .chunk_tokens = options.chunk_tokens,
-                                                              .kv_memory_bytes = kv_memory}));
+  FATHOM_ASSIGN(engine->requests, start_requests(*engine, options, kv_memory));
   return engine;
 }
 

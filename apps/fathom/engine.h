@@ -1,4 +1,4 @@
-// A model ready to answer: folder, tokenizer, weights, generator, defaults of the checkpoint.
+// A model ready to answer: folder, tokenizer, weights, engine, defaults of the checkpoint.
 // Everything that comes from the environment is read here and in command_line.cc.
 #pragma once
 
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "codec/tokenizer.h"
+#include "fathom/engine.h"
 #include "options.h"
-#include "runner/generator.h"
 #include "runner/loaded_model.h"
 
 namespace fathom::app {
@@ -23,7 +23,8 @@ struct Engine {
   std::filesystem::path dir;
   std::unique_ptr<codec::Tokenizer> tokenizer;
   runner::LoadedModel loaded;
-  std::unique_ptr<runner::Generator> generator;
+  std::unique_ptr<fathom::Engine>
+      requests;  // runs them; last, so that it stops before the model goes
   // Of generation_config.json.
   float default_temperature = 1;
   float default_top_p = 1;

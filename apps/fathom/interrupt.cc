@@ -1,5 +1,6 @@
 #include "interrupt.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -28,6 +29,34 @@ void catch_signals() {
 }
 
 bool interrupted() { return g_signals > 0; }
+
+bool wait_readable(int fd) {
+  sigset_t signals, before;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  bool ready = false;
+  while (!interrupted() && !ready) {
+    pollfd input{fd, POLLIN, 0};
+    ready = ppoll(&input, 1, nullptr, &before) > 0;  // signals come only in here
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return ready && !interrupted();
+}
+
+NoSignalsForNewThreads::NoSignalsForNewThreads() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, &before_);
+}
+
+NoSignalsForNewThreads::~NoSignalsForNewThreads() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 void clear_interrupt() { g_signals = 0; }
 
 }  // namespace fathom::app

@@ -4,6 +4,8 @@
 // calls that wait are cut short (no SA_RESTART).  SIGPIPE is ignored: writing says EPIPE instead.
 #pragma once
 
+#include <signal.h>
+
 namespace fathom::app {
 
 // To be called once, first thing in main.
@@ -12,5 +14,22 @@ void catch_signals();
 // A signal came since the last clear_interrupt().
 bool interrupted();
 void clear_interrupt();
+
+// Waits until `fd` can be read.  False if a signal came since the last clear_interrupt(), however
+// shortly before: a plain read would miss one that arrives just before it begins to wait.
+bool wait_readable(int fd);
+
+// While it lives, new threads are born without ctrl-C: the system hands a signal to any thread that
+// takes it, and only in the main thread does it interrupt a read of the terminal.
+class NoSignalsForNewThreads {
+ public:
+  NoSignalsForNewThreads();
+  ~NoSignalsForNewThreads();
+  NoSignalsForNewThreads(const NoSignalsForNewThreads&) = delete;
+  NoSignalsForNewThreads& operator=(const NoSignalsForNewThreads&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace fathom::app

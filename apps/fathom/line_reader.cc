@@ -31,7 +31,7 @@ struct LineReader::Editor {
     std::mbstate_t state{};
     while (true) {
       char byte = 0;
-      const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
+      const ssize_t got = wait_readable(STDIN_FILENO) ? ::read(STDIN_FILENO, &byte, 1) : -1;
       if (got < 0 && errno == EINTR && !interrupted()) continue;  // the window was resized
       if (got <= 0) {
         const LineInfo* line = el_line(edit);
@@ -111,11 +111,12 @@ LineReader::Outcome LineReader::read_plain(std::string* line) {
       return Outcome::kLine;
     }
     char chunk[4096];
+    if (!wait_readable(STDIN_FILENO)) return Outcome::kInterruptEmpty;
     const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
     if (got > 0) {
       buffer_.append(chunk, static_cast<size_t>(got));
     } else if (got < 0 && errno == EINTR) {
-      if (interrupted()) return Outcome::kInterruptEmpty;
+      continue;
     } else {
       if (buffer_.empty()) return Outcome::kEnd;
       line->swap(buffer_);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/chat_prompt.h"
+#include "codec/think.h"
 #include "device/cpu_features.h"
 #include "fathom/request.h"
 
@@ -23,6 +23,8 @@ struct EngineOptions {
   int64_t kv_memory_bytes = 0;  // 0: a default that fits this machine
   int max_batch = 16;
   int chunk_tokens = 512;
+  bool asynchronous = true;  // --no-async turns it off
+  bool prefix_cache = true;  // --prefix-cache on|off
 };
 
 // Sampling as given; what is not given comes from the request's file, then from the checkpoint's
@@ -43,7 +45,10 @@ struct SamplingOptions {
   std::vector<std::string> stop;
   std::optional<bool> ignore_eos;
   std::optional<codec::Think> think;
+  std::optional<int32_t> effort_level;  // 1-100, with think
   std::optional<std::string> system;
+  std::optional<std::string> tools_file;  // JSON, as the field of Chat Completions
+  std::optional<bool> json_mode;          // the answer is a JSON object
 };
 
 struct GenerateOptions {
@@ -79,6 +84,16 @@ struct TokenizeOptions {
   bool decode = false;
   bool special = false;
   bool json = false;
+};
+
+struct RenderCommandOptions {
+  std::string file = "-";                     // "-": standard input
+  std::string protocol = "chat_completions";  // or "responses", "messages"
+  bool v4 = false;
+  bool ids = false;
+  bool json = false;
+  std::string model;
+  std::optional<std::string> tokenizer_file;
 };
 
 struct EvalOptions {

@@ -4,8 +4,9 @@
 
 #include <charconv>
 
-#include "codec/chat_request.h"
+#include "codec/chat_file.h"
 #include "codec/output_limit.h"
+#include "codec/prompt.h"
 #include "failure.h"
 #include "output.h"
 
@@ -17,28 +18,31 @@ void keep_first(std::optional<T>& value, const std::optional<T>& second) {
   if (!value) value = second;
 }
 
-SamplingOptions sampling_of(const codec::ChatRequest& body) {
+SamplingOptions sampling_of(const codec::ChatFile& file) {
+  const codec::InferenceOptions& inference = file.request.inference;
   SamplingOptions s;
-  s.max_tokens = body.max_tokens;
-  s.temperature = body.temperature;
-  s.top_p = body.top_p;
-  s.presence_penalty = body.presence_penalty;
-  s.frequency_penalty = body.frequency_penalty;
-  s.seed = body.seed;
-  s.stop = body.stop;
-  s.think = body.think;
+  if (inference.max_tokens) s.max_tokens = static_cast<int32_t>(*inference.max_tokens);
+  s.temperature = file.temperature;
+  s.top_p = file.top_p;
+  s.presence_penalty = inference.presence_penalty;
+  s.frequency_penalty = inference.frequency_penalty;
+  s.seed = inference.seed;
+  s.stop = file.request.parsing.stop_sequences;
+  s.think = file.think;
   return s;
 }
 
 Result<Question> read_messages(const GenerateOptions& options) {
   const std::string& file = *options.messages_file;
   FATHOM_ASSIGN(const std::string json, read_text(file));
-  FATHOM_ASSIGN(codec::ChatRequest body,
-                codec::parse_chat_request(json, file == "-" ? "standard input" : file));
+  FATHOM_ASSIGN(codec::ChatFile body,
+                codec::read_chat_file(json, file == "-" ? "standard input" : file));
   Question q;
   q.kind = Question::Kind::kMessages;
   q.sampling = merge(options.sampling, sampling_of(body));
-  q.messages = std::move(body.messages);
+  // A level on the command line wins over a number in the file.
+  if (options.sampling.think) body.request.conversation.effort_level.reset();
+  q.chat = std::move(body.request);
   return q;
 }
 
@@ -70,22 +74,57 @@ SamplingParams params_of(const Engine& engine, const SamplingOptions& s) {
   return p;
 }
 
-Result<std::vector<int32_t>> encode(const Engine& engine, const Question& q, codec::Think think) {
+// The tools of a file, which holds the field of a Chat Completions body.
+Result<std::vector<codec::ToolDefinition>> read_tools(const std::string& file) {
+  FATHOM_ASSIGN(const std::string text, read_text(file));
+  FATHOM_ASSIGN(codec::ChatFile body,
+                codec::read_chat_file(
+                    R"({"messages":[{"role":"user","content":""}],"tools":)" + text + "}", file));
+  return std::move(body.request.conversation.tools);
+}
+
+// The question as a conversation, with what the options say about it.
+Result<codec::Conversation> conversation_of(const Question& q) {
+  const SamplingOptions& s = q.sampling;
+  codec::Conversation conversation = q.chat.conversation;
+  std::optional<int32_t> effort_level = conversation.effort_level;
+  if (s.effort_level) effort_level = s.effort_level;
+  codec::set_think(s.think.value_or(codec::Think::kOff), &conversation);
+  if (conversation.thinking) conversation.effort_level = effort_level;
+  if (s.system) {
+    codec::InputMessage system;
+    system.role = codec::Role::kSystem;
+    system.content = *s.system;
+    conversation.messages.insert(conversation.messages.begin(), std::move(system));
+  }
+  if (s.tools_file) {
+    FATHOM_ASSIGN(conversation.tools, read_tools(*s.tools_file));
+  }
+  if (s.json_mode.value_or(false)) {
+    conversation.response_format.kind = codec::ResponseFormat::Kind::kJsonObject;
+  }
+  if (q.kind == Question::Kind::kTurn) conversation.messages.emplace_back().content = q.prompt;
+  return conversation;
+}
+
+// Whether the answer begins with reasoning: not if it goes on with an answer that was begun.
+bool begins_thinking(const codec::Conversation& conversation) {
+  if (!conversation.thinking || conversation.messages.empty()) return conversation.thinking;
+  const codec::InputMessage& last = conversation.messages.back();
+  return !last.prefix || last.content.empty();
+}
+
+Result<std::vector<int32_t>> encode(const Engine& engine, const Question& q,
+                                    const codec::Conversation& conversation) {
   if (q.kind == Question::Kind::kIds) return q.prompt_ids;
   if (q.kind != Question::Kind::kMessages) {
     if (q.prompt.empty()) return wrong_use("the prompt is empty; give some text");
     FATHOM_TRY(check_utf8(q.prompt, "the prompt"));
   }
   if (q.kind == Question::Kind::kRaw) return engine.tokenizer->encode(q.prompt, true);
-  std::vector<codec::ChatMessage> messages;
-  if (q.sampling.system) {
-    messages.push_back({codec::Role::kSystem, *q.sampling.system, "", false});
-  }
-  messages.insert(messages.end(), q.messages.begin(), q.messages.end());
-  if (q.kind == Question::Kind::kTurn) {
-    messages.push_back({codec::Role::kUser, q.prompt, "", false});
-  }
-  return codec::encode_chat(*engine.tokenizer, messages, think);
+  FATHOM_ASSIGN(const codec::Prompt prompt, codec::render_prompt(conversation, {}));
+  if (!prompt.images.empty()) return wrong_use("images are not supported yet");
+  return codec::encode_prompt(*engine.tokenizer, prompt);
 }
 
 }  // namespace
@@ -104,7 +143,10 @@ SamplingOptions merge(const SamplingOptions& first, const SamplingOptions& secon
   keep_first(m.n, second.n);
   keep_first(m.logprobs, second.logprobs);
   keep_first(m.ignore_eos, second.ignore_eos);
+  if (!m.think) keep_first(m.effort_level, second.effort_level);
   keep_first(m.think, second.think);
+  keep_first(m.tools_file, second.tools_file);
+  keep_first(m.json_mode, second.json_mode);
   keep_first(m.system, second.system);
   if (m.logit_bias.empty()) m.logit_bias = second.logit_bias;
   if (m.stop.empty()) m.stop = second.stop;
@@ -149,20 +191,24 @@ Result<Question> read_question(const GenerateOptions& options) {
 
 Result<PreparedQuestion> prepare(const Engine& engine, const Question& question) {
   const SamplingOptions& s = question.sampling;
-  const codec::Think think = s.think.value_or(codec::Think::kOff);
+  codec::ConversationRequest chat = question.chat;
+  FATHOM_ASSIGN(chat.conversation, conversation_of(question));
   PreparedQuestion prepared;
   Request& request = prepared.request;
-  FATHOM_ASSIGN(request.prompt, encode(engine, question, think));
+  FATHOM_ASSIGN(request.prompt, encode(engine, question, chat.conversation));
   if (request.prompt.empty()) return wrong_use("the prompt is empty; give at least one token");
   request.params = params_of(engine, s);
   request.prefill = engine.prefill;
-  FATHOM_ASSIGN(request.params.max_tokens,
-                codec::resolve_max_tokens(static_cast<int64_t>(request.prompt.size()),
-                                          engine.config().max_position_embeddings,
-                                          s.max_tokens.value_or(0), think));
+  chat.inference.max_tokens.reset();
+  if (s.max_tokens) chat.inference.max_tokens = static_cast<uint32_t>(*s.max_tokens);
+  FATHOM_ASSIGN(const uint32_t max_tokens,
+                codec::resolve_max_tokens(chat, codec::ConvertOptions(),
+                                          static_cast<int64_t>(request.prompt.size()),
+                                          engine.config().max_position_embeddings));
+  request.params.max_tokens = static_cast<int32_t>(max_tokens);
   const bool is_chat =
       question.kind == Question::Kind::kTurn || question.kind == Question::Kind::kMessages;
-  prepared.thinking = is_chat && think != codec::Think::kOff;
+  prepared.thinking = is_chat && begins_thinking(chat.conversation);
   prepared.stop = s.stop;
   prepared.n = s.n.value_or(1);
   return prepared;

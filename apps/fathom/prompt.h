@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codec/request.h"
 #include "engine.h"
 #include "options.h"
 
@@ -21,7 +22,7 @@ struct Question {
   std::string id_json = "\"0\"";  // as JSON; copied to the result
   Kind kind = Kind::kTurn;
   std::string prompt;
-  std::vector<codec::ChatMessage> messages;
+  codec::ConversationRequest chat;  // kMessages; thinking and effort are those of `sampling`
   std::vector<int32_t> prompt_ids;
   SamplingOptions sampling;
 };

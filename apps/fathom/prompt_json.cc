@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "codec/chat_request.h"
+#include "codec/chat_file.h"
 #include "failure.h"
 #include "output.h"
 #include "prompt.h"
@@ -162,9 +162,9 @@ Status read_input(const json::object& line, const GenerateOptions& defaults, Que
     return read_ids(*ids, &out->prompt_ids);
   }
   out->kind = Question::Kind::kMessages;
-  FATHOM_ASSIGN(codec::ChatRequest body,
-                codec::parse_chat_request(json::serialize(*messages), "\"messages\""));
-  out->messages = std::move(body.messages);
+  FATHOM_ASSIGN(codec::ChatFile file,
+                codec::read_chat_file(json::serialize(*messages), "\"messages\""));
+  out->chat = std::move(file.request);
   return Status();
 }
 

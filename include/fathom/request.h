@@ -42,7 +42,15 @@ enum class FinishReason {
   kError,      // see TokenEvent::error; other requests go on
 };
 
-// One token of one request, or its end without one (cancelled, error).
+// Of a prompt's position: the token there, given the ones before it, and the likeliest
+// alternatives.
+struct PromptLogprob {
+  int64_t position = 0;
+  TokenLogprob token = {};
+  std::vector<TokenLogprob> top = {};
+};
+
+// One token of one request, its end without one (cancelled, error), or what comes before the first.
 struct TokenEvent {
   RequestId request = 0;
   int32_t index = 0;                   // which of n parallel samples
@@ -51,8 +59,10 @@ struct TokenEvent {
   std::vector<TokenLogprob> top = {};  // params.logprobs entries, best first
   FinishReason finish = FinishReason::kNone;
   Status error = {};
-  int64_t cached_tokens =
-      0;  // in the first event: prompt tokens whose pages came from the prefix cache
+  // In the first event: prompt tokens whose pages came from the prefix cache.
+  int64_t cached_tokens = 0;
+  // With Request::prompt_logprobs, in events without a token before the first one.
+  std::vector<PromptLogprob> prompt_logprobs = {};
 };
 
 }  // namespace fathom

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "fathom/sampling_params.h"
+#include "fathom/request.h"
 #include "fathom/status.h"
 
 namespace fathom {
@@ -92,12 +92,9 @@ struct SampledToken {
   Status error = {};  // of this sequence only (NaN logits, everything masked)
 };
 
-// Of one position of a prompt: the token there and its alternatives, given the tokens before.
-struct PromptLogprob {
+struct SlotPromptLogprob {
   SlotId slot;
-  int64_t position;
-  TokenLogprob token;
-  std::vector<TokenLogprob> top = {};
+  PromptLogprob logprob;
 };
 
 struct SavedImage {
@@ -108,7 +105,7 @@ struct SavedImage {
 struct StepResult {
   int64_t step = 0;
   std::vector<SampledToken> tokens = {};  // one a sampling segment, in plan order
-  std::vector<PromptLogprob> prompt_logprobs = {};
+  std::vector<SlotPromptLogprob> prompt_logprobs = {};
   std::vector<SavedImage> saved = {};
   double seconds = 0;  // the executor's time for the step
   Status error = {};   // of the whole step: all its sequences fail with this

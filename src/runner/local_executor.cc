@@ -143,6 +143,7 @@ model::Segment LocalExecutor::bind(const SegmentPlan& plan) {
   s.num_rows = static_cast<int32_t>(plan.ids.size());
   s.ids = slot.ids;
   s.pages_from = plan.pages_from;
+  s.window_floor = plan.window_floor;
   s.decoder_floor = plan.decoder_floor;
   s.decoder_start = plan.decoder_start;
   s.num_logits = plan.prompt_logprobs >= 0 ? s.num_rows : plan.sample ? 1 : 0;
@@ -184,10 +185,9 @@ void LocalExecutor::add_prompt_logprobs(const SegmentPlan& plan, std::span<const
     if (next < 0) continue;
     sampler::Sample raw =
         sampler::raw_logprobs(logits.subspan(r * vocab, vocab), next, plan.prompt_logprobs);
-    result.prompt_logprobs.push_back({.slot = plan.slot,
-                                      .position = plan.start + static_cast<int64_t>(r) + 1,
-                                      .token = {next, raw.logprob},
-                                      .top = std::move(raw.top)});
+    result.prompt_logprobs.push_back(
+        {plan.slot,
+         {plan.start + static_cast<int64_t>(r) + 1, {next, raw.logprob}, std::move(raw.top)}});
   }
 }
 

@@ -187,17 +187,18 @@ void Scheduler::Impl::apply_save(const SaveWork& save, int64_t bytes) {
 }
 
 void Scheduler::Impl::forward_prompt_logprobs(const StepRecord& done, const StepResult& result) {
-  for (const PromptLogprob& p : result.prompt_logprobs) {
+  for (const SlotPromptLogprob& p : result.prompt_logprobs) {
     const auto work = std::find_if(done.rows.begin(), done.rows.end(),
                                    [&](const RowWork& w) { return w.slot == p.slot; });
     FATHOM_CHECK(work != done.rows.end()) << "slot " << p.slot << " had no rows";
     Sequence& s = *work->sequence;
     // Rows computed again say nothing new.
-    if (s.phase == Phase::kEnded || !s.wants_prompt_logprobs() || p.position != s.logprobs_from) {
+    if (s.phase == Phase::kEnded || !s.wants_prompt_logprobs() ||
+        p.logprob.position != s.logprobs_from) {
       continue;
     }
     ++s.logprobs_from;
-    prompt_logprobs.push_back({s.spec.request, p});
+    prompt_logprobs.push_back({s.spec.request, p.logprob});
   }
 }
 

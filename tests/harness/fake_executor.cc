@@ -284,7 +284,7 @@ void FakeExecutor::add_prompt_logprobs(const SegmentPlan& s, const Slot& slot, S
     if (next != slot.tokens[static_cast<size_t>(p + 1)]) fail(text("a wrong next id after ", p));
     const uint64_t row = fake_decoder_row(slot.rows[static_cast<size_t>(p)], 0);
     result.prompt_logprobs.push_back(
-        {.slot = s.slot, .position = p + 1, .token = {next, fake_logprob(row, next)}});
+        {s.slot, {.position = p + 1, .token = {next, fake_logprob(row, next)}}});
   }
 }
 

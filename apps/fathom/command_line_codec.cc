@@ -1,0 +1,99 @@
+#include "command_line_codec.h"
+
+#include <string>
+
+#include "commands.h"
+#include "option_values.h"
+
+namespace fathom::app {
+namespace {
+
+CLI::Option* add(CLI::App* app, const std::string& name, const std::string& value_name,
+                 const std::string& text, const std::function<void(const std::string&)>& set) {
+  return app->add_option_function<std::string>(name, set, text)
+      ->type_name(value_name)
+      ->expected(1)
+      ->take_last();
+}
+
+// A level, or how hard to think as a number.
+void set_think(const std::string& value, SamplingOptions* out) {
+  const std::optional<int32_t> level = parse_number<int32_t>(value, 1, 100);
+  out->effort_level = level;
+  out->think = level ? codec::Think::kHigh : codec::parse_think(value);
+  if (out->think) return;
+  throw CLI::ValidationError(
+      "--think", "\"" + value + "\" is not off, low, high, xhigh, max or a number from 1 to 100");
+}
+
+}  // namespace
+
+void add_model(CLI::App* app, std::string* out) {
+  add(app, "--model", "DIR_OR_HUB_ID",
+      "folder of a checkpoint, or org/name[@revision] in the Hugging Face cache (default: the demo "
+      "model)",
+      [out](const std::string& value) {
+        if (value.empty()) {
+          throw CLI::ValidationError("--model", "\"\" is not a folder or a hub id");
+        }
+        *out = value;
+      });
+}
+
+void add_conversation_options(CLI::App* app, SamplingOptions* out) {
+  add(app, "--think", "LEVEL", "reason first: off, low, high, xhigh, max or 1-100 (default off)",
+      [out](const std::string& value) { set_think(value, out); });
+  add(app, "--system", "TEXT", "system message",
+      [out](const std::string& value) { out->system = value; });
+  add(app, "--tools", "FILE", "tools that the model may call: a JSON list as in Chat Completions",
+      [out](const std::string& value) { out->tools_file = value; });
+  app->add_flag_callback(
+      "--json-mode", [out] { out->json_mode = true; }, "ask for an answer that is a JSON object");
+}
+
+void add_tokenize(CLI::App* root, TokenizeOptions* o, std::function<int()>* run) {
+  CLI::App* app = root->add_subcommand("tokenize", "Turn text into token ids, or ids into text");
+  app->footer(R"(
+Without words and --file the text is read from standard input.
+
+Examples:
+  fathom tokenize "Hello, world"
+  fathom tokenize --special "<｜User｜>hi"    spellings of control tokens become their ids
+  fathom tokenize --decode 19,280,4)");
+  app->add_option("words", o->words, "the text (words are joined by a space), or the ids");
+  add(app, "--file", "FILE", "a file that holds it; -: standard input",
+      [o](const std::string& value) { o->text_file = value; });
+  app->add_flag("--decode", o->decode, "ids to text");
+  app->add_flag("--special", o->special,
+                "recognize control tokens in the text; show them in --decode");
+  app->add_flag("--json", o->json, "print JSON");
+  add_model(app, &o->model);
+  add(app, "--tokenizer", "FILE", "a tokenizer.json instead of a model",
+      [o](const std::string& value) { o->tokenizer_file = value; });
+  app->callback([=] { *run = [o] { return run_tokenize(*o); }; });
+}
+
+void add_render(CLI::App* root, RenderCommandOptions* o, std::function<int()>* run) {
+  CLI::App* app = root->add_subcommand("render", "Show the prompt that a request becomes");
+  app->footer(R"(
+FILE is the JSON body of a request; with chat_completions also a list of messages.
+In the plain text, control tokens that somebody typed look like real ones; --json has the places
+of the real ones (byte offsets), --ids shows the tokens.
+
+Examples:
+  fathom render request.json
+  fathom render --protocol messages --ids request.json
+  echo '[{"role": "user", "content": "Hello"}]' | fathom render --json)");
+  app->add_option("FILE", o->file, "the request; -: standard input (default)");
+  app->add_option("--protocol", o->protocol, "chat_completions (default), responses or messages")
+      ->check(CLI::IsMember({"chat_completions", "responses", "messages"}));
+  app->add_flag("--v4", o->v4, "the prompt of DeepSeek-V4 instead of V4.1");
+  app->add_flag("--ids", o->ids, "token ids");
+  app->add_flag("--json", o->json, "print JSON");
+  add_model(app, &o->model);
+  add(app, "--tokenizer", "FILE", "a tokenizer.json instead of a model",
+      [o](const std::string& value) { o->tokenizer_file = value; });
+  app->callback([=] { *run = [o] { return run_render(*o); }; });
+}
+
+}  // namespace fathom::app

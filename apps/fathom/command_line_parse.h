@@ -1,0 +1,14 @@
+// The command line of `fathom parse`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "parse.h"
+
+namespace fathom::app {
+
+// Adds the command to `root`; it fills `*o` and sets `*run`, which live as long as `root`.
+void add_parse(CLI::App* root, ParseOptions* o, std::function<int()>* run);
+
+}  // namespace fathom::app

@@ -1,0 +1,44 @@
+#include "codec/conversation.h"
+
+#include <array>
+
+namespace fathom::codec {
+
+namespace {
+
+template <class Enum, size_t N>
+std::string_view name_at(const std::array<std::string_view, N>& names, Enum value) {
+  return names[static_cast<size_t>(value)];
+}
+
+}  // namespace
+
+std::string_view image_detail_name(ImageDetail detail) {
+  static constexpr std::array<std::string_view, 4> kNames = {"high", "low", "original", "auto"};
+  return name_at(kNames, detail);
+}
+
+std::string_view role_name(Role role) {
+  static constexpr std::array<std::string_view, 5> kNames = {"system", "user", "assistant", "tool",
+                                                             "latest_reminder"};
+  return name_at(kNames, role);
+}
+
+std::string_view effort_name(Effort effort) {
+  static constexpr std::array<std::string_view, 4> kNames = {"low", "high", "xhigh", "max"};
+  return name_at(kNames, effort);
+}
+
+std::string_view constraint_kind_name(OutputConstraint::Kind kind) {
+  static constexpr std::array<std::string_view, 4> kNames = {"tool_call", "tool_call_required",
+                                                             "json", "regex"};
+  return name_at(kNames, kind);
+}
+
+std::string_view thinking_stage_name(ParsingOptions::Stage stage) {
+  static constexpr std::array<std::string_view, 4> kNames = {
+      "", "reasoning_start", "reasoning_continuation", "content_continuation"};
+  return name_at(kNames, stage);
+}
+
+}  // namespace fathom::codec

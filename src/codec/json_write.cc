@@ -1,0 +1,171 @@
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "codec/json_text.h"
+
+namespace fathom::codec {
+
+namespace {
+
+struct Escapes {
+  std::array<bool, 256> needed{};
+  constexpr Escapes() {
+    for (size_t i = 0; i < 0x20; ++i) needed[i] = true;
+    needed['"'] = needed['\\'] = true;
+  }
+};
+constexpr Escapes kEscapes;
+
+void append_escape(unsigned char byte, std::string* out) {
+  switch (byte) {
+    case '"':
+      out->append("\\\"");
+      return;
+    case '\\':
+      out->append("\\\\");
+      return;
+    case '\n':
+      out->append("\\n");
+      return;
+    case '\r':
+      out->append("\\r");
+      return;
+    case '\t':
+      out->append("\\t");
+      return;
+    case '\b':
+      out->append("\\b");
+      return;
+    case '\f':
+      out->append("\\f");
+      return;
+    default: {
+      static constexpr std::string_view kHex = "0123456789abcdef";
+      out->append("\\u00");
+      out->push_back(kHex[byte >> 4]);
+      out->push_back(kHex[byte & 15]);
+    }
+  }
+}
+
+// Shortest digits that read back as the same double, laid out as described in json_text.h.
+void append_double(double value, JsonStyle style, std::string* out) {
+  std::array<char, 40> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                 std::chars_format::scientific);
+  std::string_view text(buffer.data(), static_cast<size_t>(end.ptr - buffer.data()));
+  if (text.front() == '-') {
+    out->push_back('-');
+    text.remove_prefix(1);
+  }
+  const size_t e = text.find('e');
+  int exponent = 0;
+  const char* digits_of_exponent = text.data() + e + (text[e + 1] == '+' ? 2 : 1);
+  std::from_chars(digits_of_exponent, text.data() + text.size(), exponent);
+  std::string digits(1, text[0]);
+  if (e > 2) digits.append(text.substr(2, e - 2));
+
+  const bool is_python = style == JsonStyle::kPython;
+  if (exponent >= (is_python ? -4 : -5) && exponent <= 15) {
+    if (exponent < 0) {
+      out->append("0.").append(static_cast<size_t>(-exponent - 1), '0').append(digits);
+      return;
+    }
+    const auto whole = static_cast<size_t>(exponent) + 1;
+    if (digits.size() <= whole) {
+      out->append(digits).append(whole - digits.size(), '0').append(".0");
+    } else {
+      out->append(digits, 0, whole).append(".").append(digits, whole);
+    }
+    return;
+  }
+  out->push_back(digits[0]);
+  if (digits.size() > 1) out->append(".").append(digits, 1);
+  out->append(exponent < 0 ? "e-" : "e+");
+  const std::string power = std::to_string(std::abs(exponent));
+  if (is_python && exponent < 0 && power.size() < 2) out->push_back('0');
+  out->append(power);
+}
+
+template <class Integer>
+void append_integer(Integer value, std::string* out) {
+  std::array<char, 24> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  out->append(buffer.data(), static_cast<size_t>(end.ptr - buffer.data()));
+}
+
+void append_array(const JsonArray& array, JsonStyle style, std::string* out) {
+  const std::string_view comma = style == JsonStyle::kCompact ? "," : ", ";
+  out->push_back('[');
+  bool is_first = true;
+  for (const JsonValue& element : array) {
+    if (!is_first) out->append(comma);
+    is_first = false;
+    append_json(element, style, out);
+  }
+  out->push_back(']');
+}
+
+void append_object(const JsonObject& object, JsonStyle style, std::string* out) {
+  const std::string_view comma = style == JsonStyle::kCompact ? "," : ", ";
+  const std::string_view colon = style == JsonStyle::kCompact ? ":" : ": ";
+  out->push_back('{');
+  bool is_first = true;
+  for (const auto& [key, value] : object) {
+    if (!is_first) out->append(comma);
+    is_first = false;
+    append_json_string(key, out);
+    out->append(colon);
+    append_json(value, style, out);
+  }
+  out->push_back('}');
+}
+
+}  // namespace
+
+void append_json_escaped(std::string_view text, std::string* out) {
+  size_t plain = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (!kEscapes.needed[byte]) continue;
+    out->append(text, plain, i - plain);
+    append_escape(byte, out);
+    plain = i + 1;
+  }
+  out->append(text, plain, text.size() - plain);
+}
+
+void append_json_string(std::string_view text, std::string* out) {
+  out->push_back('"');
+  append_json_escaped(text, out);
+  out->push_back('"');
+}
+
+void append_json(const JsonValue& value, JsonStyle style, std::string* out) {
+  if (const std::string* text = value.if_string()) {
+    append_json_string(*text, out);
+  } else if (const JsonObject* object = value.if_object()) {
+    append_object(*object, style, out);
+  } else if (const JsonArray* array = value.if_array()) {
+    append_array(*array, style, out);
+  } else if (const int64_t* integer = value.if_int64()) {
+    append_integer(*integer, out);
+  } else if (const uint64_t* natural = value.if_uint64()) {
+    append_integer(*natural, out);
+  } else if (const double* number = value.if_double()) {
+    append_double(*number, style, out);
+  } else if (const bool* boolean = value.if_bool()) {
+    out->append(*boolean ? "true" : "false");
+  } else {
+    out->append("null");
+  }
+}
+
+std::string write_json(const JsonValue& value, JsonStyle style) {
+  std::string text;
+  append_json(value, style, &text);
+  return text;
+}
+
+}  // namespace fathom::codec

@@ -1,0 +1,180 @@
+#include "codec/requests/tools.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "codec/json_text.h"
+#include "codec/requests/regex_syntax.h"
+#include "codec/requests/request_parts.h"
+#include "codec/requests/schema_check.h"
+#include "codec/requests/strict_schema.h"
+
+namespace fathom::codec {
+
+namespace {
+
+constexpr size_t kMaxNameBytes = 128;
+
+bool is_name_byte(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-';
+}
+
+Status check_parameters(const ToolDefinition& tool) {
+  const std::string begin = "Invalid schema for function '" + tool.name + "': ";
+  if (const auto fault = schema_fault(tool.parameters)) return bad_request(begin + *fault);
+  const JsonValue* type = tool.parameters.find("type");
+  const std::string* name = type != nullptr ? type->if_string() : nullptr;
+  if (name != nullptr && *name == "object") return Status();
+  return bad_request(begin + "schema must be a JSON Schema of 'type: \"object\"', got 'type: " +
+                     (type != nullptr ? write_json(*type, JsonStyle::kCompact) : "null") + "'.");
+}
+
+// Of a tool that is not strict nothing is changed.
+Status normalize_strict(ToolDefinition* tool) {
+  if (!tool->strict.value_or(false)) return Status();
+  const JsonObject* parameters = tool->parameters.if_object();
+  if (parameters != nullptr && parameters->empty()) {
+    JsonObject object;
+    object.append("type", "object");
+    tool->parameters = std::move(object);
+  }
+  FATHOM_ASSIGN(tool->parameters,
+                normalize_strict_schema(tool->parameters, StrictSchema::kToolParameters));
+  return Status();
+}
+
+}  // namespace
+
+Status check_tool_name(std::string_view name, const std::string& path) {
+  if (name.empty()) {
+    return bad_request("Invalid '" + path +
+                       "': empty string. Expected a string with minimum length 1, but got an empty "
+                       "string instead.");
+  }
+  if (name.size() > kMaxNameBytes) {
+    return bad_request("Invalid '" + path +
+                       "': string too long. Expected a string with maximum length 128, but got a "
+                       "string with length " +
+                       std::to_string(name.size()) + " instead.");
+  }
+  if (std::all_of(name.begin(), name.end(), is_name_byte)) return Status();
+  return bad_request("Invalid '" + path +
+                     "': string does not match pattern. Expected a string that matches the pattern "
+                     "'^[a-zA-Z0-9_-]+$'.");
+}
+
+Status check_unique_names(const std::vector<ToolDefinition>& tools) {
+  std::unordered_set<std::string_view> names;
+  for (const ToolDefinition& tool : tools) {
+    if (!names.insert(tool.name).second) return bad_request("Tool names must be unique.");
+  }
+  return Status();
+}
+
+DeclaredTool declared_tool(const JsonValue& function, std::string_view parameters_key) {
+  DeclaredTool declared;
+  declared.tool.name = text_field(function, "name");
+  if (const std::string* description = string_field(function, "description")) {
+    declared.tool.description = *description;
+  }
+  if (const JsonValue* parameters = field(function, parameters_key)) {
+    declared.tool.parameters = *parameters;
+    declared.validated = true;
+  } else {
+    declared.tool.parameters = JsonObject();
+  }
+  if (const JsonValue* strict = field(function, "strict"))
+    declared.tool.strict = *strict->if_bool();
+  return declared;
+}
+
+Status settle_tools(std::vector<DeclaredTool> declared, const Choice& choice,
+                    Conversation* conversation) {
+  conversation->tool_choice = choice.mode;
+  if (choice.mode == ToolChoice::kNone) return Status();
+  std::vector<ToolDefinition>& tools = conversation->tools;
+  for (DeclaredTool& one : declared) {
+    FATHOM_TRY(normalize_strict(&one.tool));
+    if (one.validated) FATHOM_TRY(check_parameters(one.tool));
+    tools.push_back(std::move(one.tool));
+  }
+  FATHOM_TRY(check_unique_names(tools));
+  if (tools.empty()) {
+    conversation->tool_choice = ToolChoice::kAuto;
+    return Status();
+  }
+  if (choice.names.empty()) return Status();
+  const std::unordered_set<std::string_view> names(choice.names.begin(), choice.names.end());
+  for (const std::string& name : choice.names) {
+    const bool is_known = std::any_of(tools.begin(), tools.end(),
+                                      [&name](const auto& tool) { return tool.name == name; });
+    if (!is_known) {
+      return bad_request("Invalid value for 'tool_call': no function named '" + name +
+                         "' was specified in the 'tools' parameter.");
+    }
+  }
+  std::erase_if(tools, [&names](const ToolDefinition& tool) { return !names.contains(tool.name); });
+  return Status();
+}
+
+JsonValue constraint_tool(const ToolDefinition& tool) {
+  JsonObject function;
+  function.append("name", tool.name);
+  function.append("description", tool.description ? JsonValue(*tool.description) : JsonValue());
+  function.append("parameters", tool.parameters);
+  function.append("strict", tool.strict ? JsonValue(*tool.strict) : JsonValue());
+  JsonObject entry;
+  entry.append("type", "function");
+  entry.append("function", std::move(function));
+  if (tool.defer_loading) entry.append("defer_loading", true);
+  return entry;
+}
+
+Status settle_constraint(const FormatRequest& format, ConversationRequest* request) {
+  using Format = ResponseFormat::Kind;
+  using Kind = OutputConstraint::Kind;
+  Conversation& conversation = request->conversation;
+  conversation.response_format = format.format;
+  JsonValue schema;
+  if (format.format.kind == Format::kJsonSchema) {
+    if (const auto fault = schema_fault(format.format.schema)) {
+      return bad_request("Invalid json schema: " + *fault);
+    }
+    schema = format.format.schema;
+    if (format.strict) {
+      FATHOM_ASSIGN(schema, normalize_strict_schema(schema, StrictSchema::kResponseFormat));
+    }
+  } else if (format.format.kind == Format::kRegex) {
+    if (const auto fault = regex_fault(format.format.regex)) {
+      return bad_request("Invalid regex: " + *fault);
+    }
+  }
+
+  const bool offers_tools =
+      conversation.tool_choice != ToolChoice::kNone && !conversation.tools.empty();
+  const bool is_required = offers_tools && conversation.tool_choice == ToolChoice::kRequired;
+  ParsingOptions& parsing = request->parsing;
+  parsing.parse_tool_calls = offers_tools;
+  // With thinking the model thinks first and then opens the block itself.
+  parsing.starts_in_tool_calls = is_required && !conversation.thinking;
+  parsing.parse_json_output = format.format.kind == Format::kJsonObject;
+  parsing.strip_json_fence = format.format.kind == Format::kJsonSchema;
+
+  std::optional<OutputConstraint>& constraint = request->inference.output_constraint;
+  if (offers_tools) {
+    JsonArray tools;
+    for (const ToolDefinition& tool : conversation.tools) tools.push_back(constraint_tool(tool));
+    constraint = {is_required ? Kind::kToolCallRequired : Kind::kToolCall,
+                  write_json(std::move(tools), JsonStyle::kCompact)};
+  } else if (format.format.kind == Format::kJsonObject) {
+    constraint = {Kind::kJson, ""};
+  } else if (format.format.kind == Format::kJsonSchema) {
+    constraint = {Kind::kJson, write_json(schema, JsonStyle::kCompact)};
+  } else if (format.format.kind == Format::kRegex) {
+    constraint = {Kind::kRegex, format.format.regex};
+  }
+  return Status();
+}
+
+}  // namespace fathom::codec

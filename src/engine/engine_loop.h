@@ -1,0 +1,80 @@
+// The engine loop: takes commands, plans, executes, applies, hands out events.
+//
+// Asynchronous (the default): step n + 1 is planned and submitted while step n runs, so the
+// executor never waits for planning; a stop is seen one step late and its extra row is dropped.
+// Synchronous: one step at a time, same tokens.
+//
+// Threads: the loop has its own (engine); callers exchange values with it through two guarded
+// queues.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "core/executor.h"
+#include "fathom/engine.h"
+#include "scheduler/scheduler.h"
+
+namespace fathom::engine {
+
+struct EngineLoopOptions {
+  scheduler::SchedulerOptions scheduler;
+  int32_t vocab_size = 0;
+  int32_t max_queue = 1000;  // requests that wait or run; more are refused
+  bool asynchronous = true;
+  std::function<double()> now_s;  // monotonic seconds
+};
+
+class EngineLoop : public Engine {
+ public:
+  EngineLoop(const EngineLoopOptions& options, std::unique_ptr<Executor> executor);
+  ~EngineLoop() override;  // cancels what is left
+
+  Result<RequestId> submit(Request request) override;
+  void cancel(RequestId request) override;
+  std::vector<TokenEvent> wait(std::chrono::milliseconds timeout) override;
+  EngineStats stats() const override;
+  void drain() override;
+
+ private:
+  struct Command {
+    RequestId request;
+    std::vector<scheduler::SequenceSpec> samples;  // empty: cancel
+  };
+  struct Open {                    // a request that is not done
+    std::vector<int32_t> samples;  // indices of those that are not
+    double deadline_s;             // 0: none
+  };
+
+  Status check(const Request& request) const;
+  void loop();
+  void take_commands(std::deque<Command> commands);
+  void end_late_requests();
+  void finish_step();
+  void update_stats();
+  void deliver(std::vector<TokenEvent> events);
+  void end_request(RequestId request, FinishReason reason, const Status& error);
+
+  const EngineLoopOptions options_;
+  std::unique_ptr<Executor> executor_;
+  scheduler::Scheduler scheduler_;  // engine thread
+  int32_t in_flight_ = 0;           // engine thread
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_loop_, wake_clients_;
+  std::deque<Command> commands_;
+  std::deque<TokenEvent> events_;
+  std::unordered_map<RequestId, Open> open_;
+  EngineStats stats_;
+  RequestId next_id_ = 1;
+  bool draining_ = false, stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace fathom::engine
