@@ -12,7 +12,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 find_program(FATHOM_CCACHE ccache)
 if(FATHOM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${FATHOM_CCACHE})
+  # Paths below the checkout count as relative, so that another checkout of the same commit hits.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${FATHOM_CCACHE})
 endif()
 find_program(FATHOM_MOLD mold)
 if(FATHOM_MOLD)
@@ -73,6 +75,7 @@ function(fathom_test)
   add_executable(${arg_NAME}_test ${sources})
   list(TRANSFORM arg_DEPS PREPEND fathom_)
   target_link_libraries(${arg_NAME}_test PRIVATE ${arg_DEPS} fathom_options ${arg_LIBS} GTest::gtest_main)
+  target_compile_options(${arg_NAME}_test PRIVATE -O1)  # half the compile time; tests need no speed
   target_include_directories(${arg_NAME}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${arg_NAME}_test PRIVATE
     FATHOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FATHOM_BINARY_DIR="${PROJECT_BINARY_DIR}")

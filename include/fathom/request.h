@@ -59,7 +59,7 @@ struct TokenEvent {
   std::vector<TokenLogprob> top = {};  // params.logprobs entries, best first
   FinishReason finish = FinishReason::kNone;
   Status error = {};
-  // In the first event: prompt tokens whose pages came from the prefix cache.
+  // In the event of the first token: prompt tokens whose pages came from the prefix cache.
   int64_t cached_tokens = 0;
   // With Request::prompt_logprobs, in events without a token before the first one.
   std::vector<PromptLogprob> prompt_logprobs = {};
