@@ -1,12 +1,15 @@
 #include "command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <limits>
 
 #include "bench.h"
 #include "command_line_codec.h"
+#include "command_line_options.h"
 #include "command_line_parse.h"
+#include "command_line_serve.h"
 #include "commands.h"
 #include "failure.h"
 #include "option_values.h"
@@ -14,126 +17,6 @@
 
 namespace fathom::app {
 namespace {
-
-// For use inside of CLI11's callbacks; caught by run_command_line.
-CLI::ValidationError bad_value(const std::string& name, const std::string& value,
-                               const std::string& wanted) {
-  return CLI::ValidationError(name, "\"" + value + "\" is not " + wanted);
-}
-
-using Setter = std::function<void(const std::string&)>;
-
-// An option whose value `set` parses, or throws bad_value.
-CLI::Option* add(CLI::App* app, const std::string& name, const std::string& value_name,
-                 const std::string& text, const Setter& set) {
-  return app->add_option_function<std::string>(name, set, text)
-      ->type_name(value_name)
-      ->expected(1)
-      ->take_last();
-}
-
-// An option that may be given several times; `set` is called for each value.
-CLI::Option* add_repeated(CLI::App* app, const std::string& name, const std::string& value_name,
-                          const std::string& text, const Setter& set) {
-  const auto set_all = [set](const std::vector<std::string>& values) {
-    for (const std::string& value : values) set(value);
-  };
-  return app->add_option_function<std::vector<std::string>>(name, set_all, text)
-      ->type_name(value_name)
-      ->type_size(1)
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-}
-
-template <class Int>
-Int parse_int(const std::string& name, const std::string& text, Int low, Int high) {
-  const std::optional<Int> value = parse_number<Int>(text, low, high);
-  if (!value) {
-    throw bad_value(name, text,
-                    "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
-  }
-  return *value;
-}
-
-template <class Int, class Out>
-CLI::Option* add_int(CLI::App* app, const std::string& name, Out* out, Int low, Int high,
-                     const std::string& text) {
-  return add(app, name, "N", text, [=](const std::string& value) {
-    *out = static_cast<Int>(parse_int<Int>(name, value, low, high));
-  });
-}
-
-CLI::Option* add_float(CLI::App* app, const std::string& name, std::optional<float>* out, float low,
-                       float high, const std::string& text) {
-  return add(app, name, "X", text, [=](const std::string& value) {
-    *out = parse_number<float>(value, low, high);
-    if (*out) return;
-    char range[80];
-    std::snprintf(range, sizeof range, "a number from %g to %g", static_cast<double>(low),
-                  static_cast<double>(high));
-    throw bad_value(name, value, range);
-  });
-}
-
-CLI::Option* add_text(CLI::App* app, const std::string& name, std::optional<std::string>* out,
-                      const std::string& value_name, const std::string& text) {
-  return add(app, name, value_name, text, [out](const std::string& value) { *out = value; });
-}
-
-void add_isa(CLI::App* app, std::optional<Isa>* out) {
-  add(app, "--isa", "NAME",
-      "kernels: reference, plain, avx2 or avx512 (default: the best of this CPU)",
-      [out](const std::string& value) {
-        *out = parse_isa(value);
-        if (!*out) throw bad_value("--isa", value, "reference, plain, avx2 or avx512");
-      })
-      ->envname("FATHOM_ISA");
-}
-
-void add_engine(CLI::App* app, EngineOptions* out) {
-  add_model(app, &out->model);
-  add(app, "--device", "NAME", "auto or cpu", [](const std::string& value) {
-    if (value.rfind("cuda", 0) == 0) {
-      throw CLI::ValidationError("--device", value + " is not in this build; use cpu");
-    }
-    if (value != "auto" && value != "cpu") throw bad_value("--device", value, "auto or cpu");
-  });
-  add_int<int>(app, "--threads", &out->threads, 1, 1024, "threads (default: every CPU allowed)");
-  add_isa(app, &out->isa);
-  add(app, "--prefill", "MODE",
-      "replay: decoder layers see the last window of the prompt only; exact: all of it (default: "
-      "replay)",
-      [out](const std::string& value) {
-        if (value != "exact" && value != "replay") {
-          throw bad_value("--prefill", value, "exact or replay");
-        }
-        out->prefill = value == "exact" ? PrefillMode::kExact : PrefillMode::kReplay;
-      });
-  add(app, "--numerics", "NAME", "reference", [](const std::string& value) {
-    if (value == "int8") {
-      throw CLI::ValidationError("--numerics", "int8 is not in this version; use reference");
-    }
-    if (value != "reference") throw bad_value("--numerics", value, "reference");
-  });
-  add(app, "--kv-memory", "SIZE", "memory for the KV cache, such as 512M or 16GiB",
-      [out](const std::string& value) {
-        const std::optional<int64_t> bytes = parse_size(value);
-        if (!bytes) throw bad_value("--kv-memory", value, "a size such as 512M or 16GiB");
-        out->kv_memory_bytes = *bytes;
-      });
-  add_int<int>(app, "--max-batch", &out->max_batch, 1, 4096, "sequences in one step (default 16)");
-  add_int<int>(app, "--chunk", &out->chunk_tokens, 1, 65536,
-               "prompt tokens in one step (default 512)");
-  add(app, "--prefix-cache", "MODE", "on or off: reuse what earlier prompts computed (default on)",
-      [out](const std::string& value) {
-        if (value != "on" && value != "off") throw bad_value("--prefix-cache", value, "on or off");
-        out->prefix_cache = value == "on";
-      });
-  app->add_flag_callback(
-      "--no-async", [out] { out->asynchronous = false; },
-      "plan a step only when the one before is done (same tokens)");
-}
 
 void add_sampling(CLI::App* app, SamplingOptions* out) {
   constexpr float kMany = 1e6f;
@@ -329,6 +212,7 @@ int run_command_line(int argc, char** argv) {
   RenderCommandOptions render;
   ParseOptions parse;
   EvalOptions eval;
+  ServeOptions serve;
   BenchOptions bench;
   std::optional<Isa> bench_isa;
   std::function<int()> run;
@@ -354,10 +238,14 @@ Exit codes: 0 done, 1 failed while running, 2 wrong use, 3 model missing or wron
   add_render(&root, &render, &run);
   add_parse(&root, &parse, &run);
   add_eval(&root, &eval, &run);
+  add_serve(&root, &serve, &run);
   add_bench(&root, &bench, &bench_isa, &run);
 
   try {
-    root.parse(argc, argv);
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    add_config_file(root, &arguments);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    root.parse(std::move(arguments));
   } catch (const CLI::Success& wanted) {  // --help, --version
     std::ostringstream text;
     root.exit(wanted, text, text);

@@ -169,6 +169,7 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(const Engine& engine,
   engine::EngineLoopOptions loop;
   loop.vocab_size = config.vocab_size;
   loop.asynchronous = options.asynchronous;
+  loop.max_queue = options.max_queue;
   loop.now_s = now_s;
   loop.scheduler.num_slots = options.max_batch;
   loop.scheduler.num_blocks = static_cast<int32_t>(num_blocks);
@@ -228,6 +229,9 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
                          std::move(class_map)));
   FATHOM_TRY(read_generation_config(engine->dir, engine.get()));
   FATHOM_ASSIGN(engine->requests, start_requests(*engine, options, kv_memory));
+  const int64_t block_tokens = engine->loaded.model->kv_layout().block_tokens();
+  engine->context_tokens = std::min<int64_t>(config.max_position_embeddings,
+                                             engine->requests->stats().num_blocks * block_tokens);
   return engine;
 }
 

@@ -31,6 +31,7 @@ struct Engine {
   Isa isa = Isa::kReference;
   int threads = 1;
   PrefillMode prefill = PrefillMode::kReplay;
+  int64_t context_tokens = 0;  // the most that a request may have: of the model and its memory
 
   const model::ModelConfig& config() const { return loaded.model->config(); }
 };

@@ -23,6 +23,7 @@ struct EngineOptions {
   int64_t kv_memory_bytes = 0;  // 0: a default that fits this machine
   int max_batch = 16;
   int chunk_tokens = 512;
+  int max_queue = 1000;      // requests that wait or run; more are refused
   bool asynchronous = true;  // --no-async turns it off
   bool prefix_cache = true;  // --prefix-cache on|off
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct AnswerInfo {
   std::string id;
   std::string model;
   int64_t created = 0;  // Unix time, seconds
+  // Responses: what the answer goes on from, and whether a later one may go on from it.
+  std::optional<std::string> previous_response_id = {};
+  bool stored = false;
 };
 
 // Appends compact JSON; commas come by themselves.  The caller keeps begin and end in pairs.

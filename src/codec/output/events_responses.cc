@@ -311,10 +311,13 @@ std::string ResponsesEvents::json() const {
   json.key("moderation").null().key("output").begin_array();
   for (const std::string& item : output_) json.raw(item);
   json.end_array().key("parallel_tool_calls").boolean(true).key("presence_penalty").raw("0.0");
-  json.key("previous_response_id").null().key("prompt_cache_key").null();
+  json.key("previous_response_id");
+  const std::optional<std::string>& previous = options_.info.previous_response_id;
+  previous ? json.string(*previous) : json.null();
+  json.key("prompt_cache_key").null();
   json.key("prompt_cache_retention").null().key("reasoning").raw(echo.reasoning);
   json.key("safety_identifier").null().member("service_tier", "default");
-  json.key("store").boolean(false).key("temperature").raw(echo.temperature);
+  json.key("store").boolean(options_.info.stored).key("temperature").raw(echo.temperature);
   json.key("text").raw(echo.text).key("tool_choice").raw(echo.tool_choice);
   json.key("tools").raw(echo.tools).key("top_logprobs").raw(echo.top_logprobs);
   json.key("top_p").raw(echo.top_p).member("truncation", "disabled").key("usage");

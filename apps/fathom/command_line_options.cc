@@ -1,0 +1,106 @@
+#include "command_line_options.h"
+
+#include <cstdio>
+
+#include "command_line_codec.h"
+
+namespace fathom::app {
+
+CLI::ValidationError bad_value(const std::string& name, const std::string& value,
+                               const std::string& wanted) {
+  return CLI::ValidationError(name, "\"" + value + "\" is not " + wanted);
+}
+
+CLI::Option* add(CLI::App* app, const std::string& name, const std::string& value_name,
+                 const std::string& text, const Setter& set) {
+  return app->add_option_function<std::string>(name, set, text)
+      ->type_name(value_name)
+      ->expected(1)
+      ->take_last();
+}
+
+CLI::Option* add_repeated(CLI::App* app, const std::string& name, const std::string& value_name,
+                          const std::string& text, const Setter& set) {
+  const auto set_all = [set](const std::vector<std::string>& values) {
+    for (const std::string& value : values) set(value);
+  };
+  return app->add_option_function<std::vector<std::string>>(name, set_all, text)
+      ->type_name(value_name)
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+}
+
+CLI::Option* add_float(CLI::App* app, const std::string& name, std::optional<float>* out, float low,
+                       float high, const std::string& text) {
+  return add(app, name, "X", text, [=](const std::string& value) {
+    *out = parse_number<float>(value, low, high);
+    if (*out) return;
+    char range[80];
+    std::snprintf(range, sizeof range, "a number from %g to %g", static_cast<double>(low),
+                  static_cast<double>(high));
+    throw bad_value(name, value, range);
+  });
+}
+
+CLI::Option* add_text(CLI::App* app, const std::string& name, std::optional<std::string>* out,
+                      const std::string& value_name, const std::string& text) {
+  return add(app, name, value_name, text, [out](const std::string& value) { *out = value; });
+}
+
+void add_isa(CLI::App* app, std::optional<Isa>* out) {
+  add(app, "--isa", "NAME",
+      "kernels: reference, plain, avx2 or avx512 (default: the best of this CPU)",
+      [out](const std::string& value) {
+        *out = parse_isa(value);
+        if (!*out) throw bad_value("--isa", value, "reference, plain, avx2 or avx512");
+      })
+      ->envname("FATHOM_ISA");
+}
+
+void add_engine(CLI::App* app, EngineOptions* out) {
+  add_model(app, &out->model);
+  add(app, "--device", "NAME", "auto or cpu", [](const std::string& value) {
+    if (value.rfind("cuda", 0) == 0) {
+      throw CLI::ValidationError("--device", value + " is not in this build; use cpu");
+    }
+    if (value != "auto" && value != "cpu") throw bad_value("--device", value, "auto or cpu");
+  });
+  add_int<int>(app, "--threads", &out->threads, 1, 1024, "threads (default: every CPU allowed)");
+  add_isa(app, &out->isa);
+  add(app, "--prefill", "MODE",
+      "replay: decoder layers see the last window of the prompt only; exact: all of it (default: "
+      "replay)",
+      [out](const std::string& value) {
+        if (value != "exact" && value != "replay") {
+          throw bad_value("--prefill", value, "exact or replay");
+        }
+        out->prefill = value == "exact" ? PrefillMode::kExact : PrefillMode::kReplay;
+      });
+  add(app, "--numerics", "NAME", "reference", [](const std::string& value) {
+    if (value == "int8") {
+      throw CLI::ValidationError("--numerics", "int8 is not in this version; use reference");
+    }
+    if (value != "reference") throw bad_value("--numerics", value, "reference");
+  });
+  add(app, "--kv-memory", "SIZE", "memory for the KV cache, such as 512M or 16GiB",
+      [out](const std::string& value) {
+        const std::optional<int64_t> bytes = parse_size(value);
+        if (!bytes) throw bad_value("--kv-memory", value, "a size such as 512M or 16GiB");
+        out->kv_memory_bytes = *bytes;
+      });
+  add_int<int>(app, "--max-batch", &out->max_batch, 1, 4096, "sequences in one step (default 16)");
+  add_int<int>(app, "--chunk", &out->chunk_tokens, 1, 65536,
+               "prompt tokens in one step (default 512)");
+  add(app, "--prefix-cache", "MODE", "on or off: reuse what earlier prompts computed (default on)",
+      [out](const std::string& value) {
+        if (value != "on" && value != "off") throw bad_value("--prefix-cache", value, "on or off");
+        out->prefix_cache = value == "on";
+      });
+  app->add_flag_callback(
+      "--no-async", [out] { out->asynchronous = false; },
+      "plan a step only when the one before is done (same tokens)");
+}
+
+}  // namespace fathom::app

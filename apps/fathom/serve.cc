@@ -1,0 +1,132 @@
+#include "serve.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "engine.h"
+#include "failure.h"
+#include "interrupt.h"
+#include "output.h"
+#include "server/ids.h"
+#include "server/server.h"
+
+namespace fathom::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Between two looks for signals; a signal also ends the wait.
+constexpr int kPatienceMs = 200;
+constexpr int kFlushMs = 2000;
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+Result<server::ApiKeys> load_keys(const ServeOptions& options) {
+  if (!options.keys_file.empty()) {
+    struct stat info {};
+    if (stat(options.keys_file.c_str(), &info) == 0 && (info.st_mode & S_IROTH) != 0) {
+      std::fprintf(stderr, "fathom: warning: %s can be read by every user of this machine\n",
+                   options.keys_file.c_str());
+    }
+    FATHOM_ASSIGN(const std::string text, read_text(options.keys_file));
+    return server::ApiKeys::parse(text, options.keys_file, options.server.key_requests_per_minute,
+                                  options.server.key_concurrency);
+  }
+  if (!is_loopback(options.server.http.host) && !options.open_to_network) {
+    return wrong_use("--host " + options.server.http.host +
+                     " can be reached by others, who could all use the model; give --keys-file "
+                     "FILE, or --open-to-network if that is what you want");
+  }
+  return server::ApiKeys();
+}
+
+// The folder's name; of a snapshot in the hub cache the name of the model.
+std::string own_name(const Engine& engine) {
+  std::filesystem::path dir = engine.dir;
+  if (!dir.has_filename()) dir = dir.parent_path();
+  const std::filesystem::path snapshots = dir.parent_path();
+  if (snapshots.filename() != "snapshots") return dir.filename().string();
+  std::string name = snapshots.parent_path().filename().string();  // models--OWNER--NAME
+  const size_t at = name.rfind("--");
+  return at == name.npos ? name : name.substr(at + 2);
+}
+
+server::ServedModel served_model(const Engine& engine, const ServeOptions& options) {
+  server::ServedModel model;
+  model.names.push_back(own_name(engine));
+  for (const std::string& name : options.model_names) model.names.push_back(name);
+  model.tokenizer = engine.tokenizer.get();
+  model.context_tokens = engine.context_tokens;
+  model.fingerprint = "fp_fathom_" FATHOM_VERSION;
+  model.created = server::unix_seconds();
+  model.program_version = FATHOM_VERSION;
+  return model;
+}
+
+void say(const ServeOptions& options, const std::string& text) {
+  if (!options.quiet) std::fprintf(stderr, "fathom: %s\n", text.c_str());
+}
+
+// Waits for the requests that run.  A second signal, or the time limit, ends them.
+void drain(server::Server& server, const ServeOptions& options) {
+  server.begin_drain();
+  clear_interrupt();
+  const size_t active = server.num_active();
+  if (active > 0) {
+    say(options, "shutting down: " + std::to_string(active) +
+                     " requests run to their end (a second signal ends them)");
+  }
+  const auto deadline = Clock::now() + std::chrono::seconds(options.drain_timeout_s);
+  while (server.num_active() > 0) {
+    if (interrupted() || Clock::now() >= deadline) {
+      say(options, "ending " + std::to_string(server.num_active()) + " requests");
+      server.cancel_all();
+      break;
+    }
+    poll(nullptr, 0, 10);
+  }
+  const auto last = Clock::now() + std::chrono::milliseconds(kFlushMs);
+  while (server.num_active() > 0 && Clock::now() < last) poll(nullptr, 0, 5);
+  server.flush(kFlushMs);
+}
+
+Status serve(const ServeOptions& options) {
+  FATHOM_ASSIGN(server::ApiKeys keys, load_keys(options));
+  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
+  server::Observer observer;
+  const NoSignalsForNewThreads guard;
+  FATHOM_ASSIGN(const std::unique_ptr<server::Server> server,
+                server::Server::create(options.server, served_model(*engine, options),
+                                       std::move(keys), *engine->requests, observer));
+  if (Status status = server->start(); !status.ok()) {
+    // A port that is taken is no fault of the model, which the exit code would say.
+    const bool taken = status.code() == StatusCode::kFailedPrecondition;
+    return taken ? Status(StatusCode::kInternal, status.message()) : status;
+  }
+  const std::string& host = options.server.http.host;
+  const bool is_v6 = host.find(':') != host.npos;
+  say(options, "listening on http://" + (is_v6 ? "[" + host + "]" : host) + ":" +
+                   std::to_string(server->port()));
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // in this thread, and no other
+  while (!interrupted()) poll(nullptr, 0, kPatienceMs);
+  drain(*server, options);
+  return Status();
+}
+
+}  // namespace
+
+int run_serve(const ServeOptions& options) {
+  if (options.print_config) return finish(print(serve_config(options)));
+  return finish(serve(options));
+}
+
+}  // namespace fathom::app

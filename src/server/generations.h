@@ -1,0 +1,69 @@
+// From engine events to answers: one thread takes what the engine says and gives it to the answer
+// that it belongs to.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "fathom/engine.h"
+#include "server/observer.h"
+
+namespace fathom::server {
+
+// One request to the engine.  Thread: take(), flush() and done() on the event thread.
+class Generation {
+ public:
+  virtual ~Generation() = default;
+  // Events of this request, in order.
+  virtual void take(const TokenEvent& event) = 0;
+  // After all that the engine had: sends what came together.
+  virtual void flush() = 0;
+  // Nothing more is wanted of the engine.
+  virtual bool done() const = 0;
+};
+
+class Generations {
+ public:
+  // `tick` is called on the event thread about every 100 ms.  Both must outlive this object.
+  Generations(Engine& engine, Observer& observer, std::function<void()> tick);
+  ~Generations();  // cancels what is left
+
+  // Hands a request to the engine; `generation` gets its events.  Errors are the engine's.
+  // `record` is filled in and reported when the generation is over.
+  Result<RequestId> start(Request request, std::shared_ptr<Generation> generation,
+                          GenerationRecord record);
+  // The client has gone.
+  void cancel(RequestId request) { engine_.cancel(request); }
+  void cancel_all();
+  size_t active() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Open {
+    std::shared_ptr<Generation> generation;
+    GenerationRecord record;
+    Clock::time_point started, last_token;
+    int32_t samples_left = 1;
+    bool touched = false;  // has events in this round
+  };
+
+  void loop();
+  void take_round(const std::vector<TokenEvent>& events);
+  void note(const TokenEvent& event, Open* open);
+  void finish(RequestId request);
+
+  Engine& engine_;
+  Observer& observer_;
+  std::function<void()> tick_;
+  mutable std::mutex mutex_;
+  std::unordered_map<RequestId, std::shared_ptr<Open>> open_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace fathom::server

@@ -1,0 +1,32 @@
+// Fields of request bodies that the codec does not read: what engines offer beyond the protocols.
+//
+// Thread: any; pure functions.  Errors (kInvalidArgument) name the field.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "codec/json_value.h"
+#include "fathom/request.h"
+#include "fathom/status.h"
+
+namespace fathom::server {
+
+// The field, or null if it is missing or null.
+const codec::JsonValue* json_field(const codec::JsonValue& body, std::string_view name);
+Result<std::optional<int64_t>> integer_field(const codec::JsonValue& body, std::string_view name,
+                                             int64_t low, int64_t high);
+Result<std::optional<double>> number_field(const codec::JsonValue& body, std::string_view name,
+                                           double low, double high);
+Result<bool> bool_field(const codec::JsonValue& body, std::string_view name, bool fallback);
+// A string, or a list of them.
+Result<std::vector<std::string>> strings_field(const codec::JsonValue& body, std::string_view name);
+// A list of token ids.
+Result<std::vector<int32_t>> ids_field(const codec::JsonValue& body, std::string_view name);
+
+// top_k, min_p, repetition_penalty, logit_bias, ignore_eos, stop_token_ids, priority: the names of
+// vLLM's API, in all protocols.
+Status read_engine_fields(const codec::JsonValue& body, Request* request);
+
+}  // namespace fathom::server

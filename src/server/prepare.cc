@@ -1,0 +1,121 @@
+#include "server/prepare.h"
+
+#include "codec/json_text.h"
+#include "codec/output_limit.h"
+#include "codec/prompt.h"
+#include "server/json_fields.h"
+
+namespace fathom::server {
+namespace {
+
+constexpr std::string_view kContextError = "This model's maximum context length is ";
+
+codec::ConvertOptions convert_options(const Services& services) {
+  codec::ConvertOptions convert;
+  convert.default_thinking = services.options.default_thinking;
+  convert.keep_client_sampling = services.options.client_sampling;
+  convert.models.clear();  // names are checked by Services::model_name()
+  convert.any_model = services.model.version;
+  return convert;
+}
+
+}  // namespace
+
+Result<std::string> Services::model_name(const codec::JsonValue& body) const {
+  const codec::JsonValue* field = json_field(body, "model");
+  if (field == nullptr) return model.names.front();
+  const std::string* name = field->if_string();
+  if (name == nullptr) {
+    return Status(StatusCode::kInvalidArgument, "invalid request body: .model: expected a string");
+  }
+  if (options.any_model_name) return *name;
+  std::string served;
+  for (const std::string& one : model.names) {
+    if (one == *name) return one;
+    served += (served.empty() ? "" : ", ") + one;
+  }
+  return Status(StatusCode::kNotFound,
+                "The model `" + *name + "` does not exist; served here: " + served);
+}
+
+Result<codec::JsonValue> parse_body(std::string_view text) {
+  Result<codec::JsonValue> value = codec::parse_json(text);
+  if (!value) {
+    return Status(StatusCode::kInvalidArgument, "invalid JSON request: " + value.error().message());
+  }
+  if (value->if_object() == nullptr) {
+    return Status(StatusCode::kInvalidArgument, "invalid request body: expected an object");
+  }
+  return value;
+}
+
+Result<codec::ConversationRequest> read_conversation(const Services& services,
+                                                     codec::Protocol protocol,
+                                                     const codec::JsonValue& body) {
+  return codec::convert_request(protocol, body, convert_options(services));
+}
+
+Result<std::vector<int32_t>> encode_conversation(const Services& services,
+                                                 const codec::ConversationRequest& chat) {
+  codec::RenderOptions render;
+  render.version = chat.model_version;
+  FATHOM_ASSIGN(const codec::Prompt prompt, codec::render_prompt(chat.conversation, render));
+  if (!prompt.images.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  prompt.images.front()->path + ": images are not supported by this server");
+  }
+  return codec::encode_prompt(*services.model.tokenizer, prompt);
+}
+
+Result<PreparedConversation> prepare_conversation(const Services& services,
+                                                  codec::Protocol protocol,
+                                                  const codec::JsonValue& body) {
+  PreparedConversation out;
+  FATHOM_ASSIGN(out.chat, read_conversation(services, protocol, body));
+  Request& request = out.request;
+  FATHOM_TRY(read_engine_fields(body, &request));
+  FATHOM_ASSIGN(request.prompt, encode_conversation(services, out.chat));
+  const codec::InferenceOptions& inference = out.chat.inference;
+  request.params.temperature = inference.temperature;
+  request.params.top_p = inference.top_p;
+  request.params.presence_penalty = inference.presence_penalty.value_or(0);
+  request.params.frequency_penalty = inference.frequency_penalty.value_or(0);
+  request.params.seed = inference.seed;
+  if (inference.logprobs) {
+    request.params.logprobs = static_cast<int32_t>(inference.top_logprobs.value_or(0));
+  }
+  FATHOM_ASSIGN(const uint32_t max_tokens,
+                codec::resolve_max_tokens(out.chat, convert_options(services),
+                                          static_cast<int64_t>(request.prompt.size()),
+                                          services.model.context_tokens));
+  request.params.max_tokens = static_cast<int32_t>(max_tokens);
+  request.timeout_s = services.options.request_timeout_s;
+  return out;
+}
+
+Result<int32_t> fit_max_tokens(const Services& services, int64_t prompt_tokens,
+                               std::optional<int64_t> max_tokens) {
+  const int64_t context = services.model.context_tokens;
+  const int64_t wanted = max_tokens.value_or(1);
+  if (prompt_tokens + wanted <= context) {
+    return static_cast<int32_t>(max_tokens.value_or(context - prompt_tokens));
+  }
+  return Status(StatusCode::kInvalidArgument,
+                std::string(kContextError) + std::to_string(context) +
+                    " tokens. However, you requested " + std::to_string(prompt_tokens + wanted) +
+                    " tokens (" + std::to_string(prompt_tokens) + " in the prompt, " +
+                    std::to_string(wanted) +
+                    " in the completion). Please reduce the length of one of them.");
+}
+
+ApiError prepare_error(const Status& status) {
+  ApiError error = api_error(status);
+  if (status.message().starts_with(kContextError)) error.code = "context_length_exceeded";
+  if (status.code() == StatusCode::kNotFound) {
+    error.code = "model_not_found";
+    error.param = "model";
+  }
+  return error;
+}
+
+}  // namespace fathom::server

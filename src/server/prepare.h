@@ -1,0 +1,39 @@
+// From the body of a request to a request of token ids.
+//
+// Thread: codec threads; pure functions.  Errors are for clients.
+#pragma once
+
+#include "codec/json_value.h"
+#include "codec/request.h"
+#include "fathom/request.h"
+#include "server/api_error.h"
+#include "server/services.h"
+
+namespace fathom::server {
+
+// The text of a request as JSON.
+Result<codec::JsonValue> parse_body(std::string_view text);
+
+struct PreparedConversation {
+  codec::ConversationRequest chat;
+  Request request;
+};
+// A body of one of the three protocols.
+Result<PreparedConversation> prepare_conversation(const Services& services,
+                                                  codec::Protocol protocol,
+                                                  const codec::JsonValue& body);
+// The ids of its prompt, and nothing else.
+Result<std::vector<int32_t>> encode_conversation(const Services& services,
+                                                 const codec::ConversationRequest& chat);
+Result<codec::ConversationRequest> read_conversation(const Services& services,
+                                                     codec::Protocol protocol,
+                                                     const codec::JsonValue& body);
+
+// How many tokens may follow a prompt of `prompt_tokens`: `max_tokens`, or what is left.
+Result<int32_t> fit_max_tokens(const Services& services, int64_t prompt_tokens,
+                               std::optional<int64_t> max_tokens);
+
+// "context_length_exceeded", "invalid_request_error", ...: the code of an error of the above.
+ApiError prepare_error(const Status& status);
+
+}  // namespace fathom::server
