@@ -99,6 +99,11 @@ AnswerPiece Answer::push_token(const TokenEvent& event) {
 AnswerPiece Answer::push(const TokenEvent& event) {
   AnswerPiece piece;
   num_cached_tokens_ = std::max(num_cached_tokens_, event.cached_tokens);
+  num_recomputed_tokens_ = std::max(num_recomputed_tokens_, event.recomputed_tokens);
+  if (wants_prompt_logprobs) {
+    prompt_logprobs_.insert(prompt_logprobs_.end(), event.prompt_logprobs.begin(),
+                            event.prompt_logprobs.end());
+  }
   if (event.token >= 0) piece = push_token(event);
   if (event.finish == FinishReason::kError) error_ = event.error;
   if (event.finish != FinishReason::kNone) {
@@ -109,25 +114,38 @@ AnswerPiece Answer::push(const TokenEvent& event) {
   return piece;
 }
 
-void Answer::write_logprobs(JsonWriter& json) const {
-  const auto write_token = [&](int32_t id, float logprob) {
-    json.member("token_id", id);
-    json.member("token", tokenizer_->decode({&id, 1}, /*skip_special=*/false));
-    json.member("logprob", logprob);
-  };
-  json.key("logprobs").begin_array();
-  for (const TokenEvent& event : logprobs_) {
+void Answer::write_token(JsonWriter& json, const TokenLogprob& token) const {
+  json.member("token_id", token.id);
+  json.member("token", tokenizer_->decode({&token.id, 1}, /*skip_special=*/false));
+  json.member("logprob", token.logprob);
+}
+
+void Answer::write_token(JsonWriter& json, const TokenLogprob& token,
+                         const std::vector<TokenLogprob>& top) const {
+  json.begin_object();
+  write_token(json, token);
+  json.key("top_logprobs").begin_array();
+  for (const TokenLogprob& entry : top) {
     json.begin_object();
-    write_token(event.token, event.logprob);
-    json.key("top_logprobs").begin_array();
-    for (const TokenLogprob& top : event.top) {
-      json.begin_object();
-      write_token(top.id, top.logprob);
-      json.end_object();
-    }
-    json.end_array().end_object();
+    write_token(json, entry);
+    json.end_object();
   }
-  json.end_array();
+  json.end_array().end_object();
+}
+
+void Answer::write_logprobs(JsonWriter& json) const {
+  if (wants_logprobs) {
+    json.key("logprobs").begin_array();
+    for (const TokenEvent& e : logprobs_) write_token(json, {e.token, e.logprob}, e.top);
+    json.end_array();
+  }
+  if (wants_prompt_logprobs) {
+    // As vLLM has it: an entry a token, null for the first, which nothing comes before.
+    json.key("prompt_logprobs").begin_array();
+    if (!prompt_logprobs_.empty() || num_prompt_tokens_ == 1) json.raw("null");
+    for (const PromptLogprob& p : prompt_logprobs_) write_token(json, p.token, p.top);
+    json.end_array();
+  }
 }
 
 void Answer::write(JsonWriter& json, std::string_view id_json, int index) const {
@@ -146,10 +164,11 @@ void Answer::write(JsonWriter& json, std::string_view id_json, int index) const 
   json.member("prompt_tokens", num_prompt_tokens_);
   json.member("completion_tokens", token_ids_.size());
   json.member("cached_tokens", num_cached_tokens_);
+  json.member("recomputed_tokens", num_recomputed_tokens_);
   json.member("drafted", 0);
   json.member("accepted", 0);
   json.end_object();
-  if (wants_logprobs) write_logprobs(json);
+  write_logprobs(json);
   if (!error_.ok()) {
     json.key("error").begin_object();
     json.member("code", status_code_name(error_.code()));

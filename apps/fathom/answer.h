@@ -51,6 +51,7 @@ class Answer {
 
   std::optional<uint64_t> seed;  // set by whoever submitted the request
   bool wants_logprobs = false;
+  bool wants_prompt_logprobs = false;
 
   // The result object of the machine-readable form.
   void write(JsonWriter& json, std::string_view id_json, int index) const;
@@ -61,6 +62,9 @@ class Answer {
   AnswerPiece push_token(const TokenEvent& event);
   void settle(std::string decoded, AnswerPiece* piece);
   void end(FinishReason finish, AnswerPiece* piece);
+  void write_token(JsonWriter& json, const TokenLogprob& token) const;
+  void write_token(JsonWriter& json, const TokenLogprob& token,
+                   const std::vector<TokenLogprob>& top) const;
   void write_logprobs(JsonWriter& json) const;
 
   const codec::Tokenizer* tokenizer_;
@@ -71,10 +75,12 @@ class Answer {
   bool skip_newlines_;  // at the beginning of reasoning and of the text after it
   int64_t num_prompt_tokens_;
   int64_t num_cached_tokens_ = 0;
+  int64_t num_recomputed_tokens_ = 0;
   std::string text_;
   std::string reasoning_;
   std::vector<int32_t> token_ids_;
   std::vector<TokenEvent> logprobs_;
+  std::vector<PromptLogprob> prompt_logprobs_;
   FinishReason finish_ = FinishReason::kNone;
   Status error_;
   Clock::time_point start_;

@@ -19,20 +19,29 @@ uint64_t draw_seed() {
 
 Status AnswerLoop::submit(int64_t tag, const PreparedQuestion& question) {
   Request request = question.request;
-  FATHOM_ASSIGN(Answer answer, Answer::create(*engine_.tokenizer, question.stop, question.thinking,
-                                              static_cast<int64_t>(request.prompt.size())));
-  answer.wants_logprobs = request.params.logprobs >= 0;
   if (!request.params.seed) request.params.seed = draw_seed();
-  answer.seed = *request.params.seed;
+  std::vector<Answer> answers;
+  for (int32_t i = 0; i < request.n; ++i) {
+    FATHOM_ASSIGN(Answer answer,
+                  Answer::create(*engine_.tokenizer, question.stop, question.thinking,
+                                 static_cast<int64_t>(request.prompt.size())));
+    answer.wants_logprobs = request.params.logprobs >= 0;
+    answer.wants_prompt_logprobs = request.prompt_logprobs >= 0 && i == 0;
+    answer.seed = *request.params.seed + static_cast<uint64_t>(i);
+    answers.push_back(std::move(answer));
+  }
   FATHOM_ASSIGN(const RequestId id, engine_.requests->submit(std::move(request)));
-  running_.emplace(id, Finished{tag, std::move(answer)});
+  for (Answer& answer : answers) {
+    const auto index = static_cast<int32_t>(&answer - answers.data());
+    running_.emplace(std::pair(id, index), Finished{tag + index, std::move(answer)});
+  }
   return Status();
 }
 
 std::vector<AnswerLoop::Finished> AnswerLoop::step(const OnPiece& on_piece) {
   std::vector<Finished> finished;
   for (const TokenEvent& event : engine_.requests->wait(kPatience)) {
-    const auto it = running_.find(event.request);
+    const auto it = running_.find({event.request, event.index});
     if (it == running_.end()) continue;  // the last event of one that a stop string ended
     Answer& answer = it->second.answer;
     const AnswerPiece piece = answer.push(event);
@@ -40,7 +49,9 @@ std::vector<AnswerLoop::Finished> AnswerLoop::step(const OnPiece& on_piece) {
       on_piece(it->second.tag, piece);
     }
     if (!answer.is_done()) continue;
-    if (event.finish == FinishReason::kNone) engine_.requests->cancel(event.request);
+    if (event.finish == FinishReason::kNone) {
+      engine_.requests->cancel(event.request, event.index);
+    }
     finished.push_back(std::move(it->second));
     running_.erase(it);
   }
@@ -48,7 +59,7 @@ std::vector<AnswerLoop::Finished> AnswerLoop::step(const OnPiece& on_piece) {
 }
 
 void AnswerLoop::cancel_all() {
-  for (const auto& [id, job] : running_) engine_.requests->cancel(id);
+  for (const auto& [sample, job] : running_) engine_.requests->cancel(sample.first, sample.second);
 }
 
 }  // namespace fathom::app

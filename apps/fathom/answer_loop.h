@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "answer.h"
@@ -24,8 +25,7 @@ class AnswerLoop {
 
   explicit AnswerLoop(Engine& engine) : engine_(engine) {}
 
-  // Queues one answer to the question (its n is the caller's business); `tag` names it in what
-  // comes back.
+  // Queues the n answers to the question; `tag`, `tag` + 1 and so on name them in what comes back.
   Status submit(int64_t tag, const PreparedQuestion& question);
   // One step of the engine: pieces in the order of submission, then the answers that ended.
   std::vector<Finished> step(const OnPiece& on_piece);
@@ -36,7 +36,7 @@ class AnswerLoop {
 
  private:
   Engine& engine_;
-  std::map<RequestId, Finished> running_;
+  std::map<std::pair<RequestId, int32_t>, Finished> running_;  // by sample
 };
 
 }  // namespace fathom::app

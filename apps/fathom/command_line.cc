@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "command_line_codec.h"
+#include "command_line_limits.h"
 #include "command_line_options.h"
 #include "command_line_parse.h"
 #include "command_line_serve.h"
@@ -36,6 +37,7 @@ void add_sampling(CLI::App* app, SamplingOptions* out) {
                [out](const std::string& value) { out->stop.push_back(value); });
   app->add_flag_function(
       "--ignore-eos", [out](int64_t) { out->ignore_eos = true; }, "go on after the end token");
+  add_limit_options(app, out);
   add_conversation_options(app, out);
 }
 

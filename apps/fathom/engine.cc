@@ -168,6 +168,7 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(const Engine& engine,
   }
   engine::EngineLoopOptions loop;
   loop.vocab_size = config.vocab_size;
+  loop.hidden_size = config.hidden_size;
   loop.asynchronous = options.asynchronous;
   loop.max_queue = options.max_queue;
   loop.now_s = now_s;

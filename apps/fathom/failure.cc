@@ -19,6 +19,7 @@ int exit_code(StatusCode code) {
       return kExitNoRoom;
     case StatusCode::kCancelled:
       return kExitInterrupted;
+    case StatusCode::kDeadlineExceeded:
     case StatusCode::kInternal:
       return kExitFailed;
   }

@@ -39,13 +39,10 @@ Status run_question(Engine& engine, const Question& question, bool json,
                     std::vector<std::optional<Answer>>* answers) {
   FATHOM_ASSIGN(PreparedQuestion prepared, prepare(engine, question));
   AnswerLoop loop(engine);
-  answers->resize(static_cast<size_t>(prepared.n));
-  for (int i = 0; i < prepared.n; ++i) {
-    FATHOM_TRY(loop.submit(i, prepared));
-    if (prepared.request.params.seed) ++*prepared.request.params.seed;
-  }
+  answers->resize(static_cast<size_t>(prepared.request.n));
+  FATHOM_TRY(loop.submit(0, prepared));
   TerminalText terminal(prepared.thinking);
-  const bool stream = !json && prepared.n == 1;
+  const bool stream = !json && prepared.request.n == 1;
   Status output;
   bool cancelled = false;
   while (!loop.idle()) {

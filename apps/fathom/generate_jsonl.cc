@@ -66,12 +66,8 @@ class JsonlRun {
 
   Status submit(const Question& question, Line* line) {
     FATHOM_ASSIGN(PreparedQuestion prepared, prepare(engine_, question));
-    const auto n = static_cast<size_t>(prepared.n);
-    for (size_t i = 0; i < n; ++i) {
-      // Only the first can fail: the others differ in the seed.
-      FATHOM_TRY(loop_.submit(tag_of(lines_.size(), i), prepared));
-      if (prepared.request.params.seed) ++*prepared.request.params.seed;
-    }
+    const auto n = static_cast<size_t>(prepared.request.n);
+    FATHOM_TRY(loop_.submit(tag_of(lines_.size(), 0), prepared));
     line->results.resize(n);
     line->num_missing = n;
     return Status();

@@ -45,6 +45,16 @@ struct SamplingOptions {
   std::optional<int32_t> logprobs;
   std::vector<std::string> stop;
   std::optional<bool> ignore_eos;
+  std::optional<int32_t> min_tokens;
+  std::vector<std::string> bad_words;              // as text
+  std::vector<std::vector<int32_t>> bad_word_ids;  // as ids
+  std::vector<int32_t> allowed_ids;
+  std::vector<int32_t> stop_ids;
+  std::vector<int32_t> forced_ids;
+  std::optional<int32_t> prompt_logprobs;
+  std::optional<int32_t> priority;
+  std::optional<double> timeout_s;
+  std::optional<std::string> cache_salt;
   std::optional<codec::Think> think;
   std::optional<int32_t> effort_level;  // 1-100, with think
   std::optional<std::string> system;

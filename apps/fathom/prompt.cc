@@ -74,6 +74,40 @@ SamplingParams params_of(const Engine& engine, const SamplingOptions& s) {
   return p;
 }
 
+// A bad word as the model may write it: with and without a space before it.
+Status add_bad_word(const Engine& engine, const std::string& text,
+                    std::vector<std::vector<int32_t>>* out) {
+  if (text.find_first_not_of(' ') == text.npos) {
+    return wrong_use("a bad word must have more than spaces");
+  }
+  FATHOM_TRY(check_utf8(text, "a bad word"));
+  const std::string bare = text.substr(text.find_first_not_of(' '));
+  for (const std::string& spelling : {bare, " " + bare}) {
+    std::vector<int32_t> ids = engine.tokenizer->encode(spelling, false);
+    if (out->empty() || out->back() != ids) out->push_back(std::move(ids));
+  }
+  return Status();
+}
+
+// What the answer may be made of, and what the engine is told beside sampling.
+Status set_limits(const Engine& engine, const SamplingOptions& s, Request* request) {
+  SamplingParams& params = request->params;
+  params.min_tokens = s.min_tokens.value_or(0);
+  params.allowed_ids = s.allowed_ids;
+  params.bad_words = s.bad_word_ids;
+  for (const std::string& word : s.bad_words) {
+    FATHOM_TRY(add_bad_word(engine, word, &params.bad_words));
+  }
+  request->n = s.n.value_or(1);
+  request->stop_ids = s.stop_ids;
+  request->forced = s.forced_ids;
+  request->prompt_logprobs = s.prompt_logprobs.value_or(-1);
+  request->priority = s.priority.value_or(0);
+  request->timeout_s = s.timeout_s;
+  request->cache_salt = s.cache_salt.value_or("");
+  return Status();
+}
+
 // The tools of a file, which holds the field of a Chat Completions body.
 Result<std::vector<codec::ToolDefinition>> read_tools(const std::string& file) {
   FATHOM_ASSIGN(const std::string text, read_text(file));
@@ -148,6 +182,18 @@ SamplingOptions merge(const SamplingOptions& first, const SamplingOptions& secon
   keep_first(m.tools_file, second.tools_file);
   keep_first(m.json_mode, second.json_mode);
   keep_first(m.system, second.system);
+  keep_first(m.min_tokens, second.min_tokens);
+  keep_first(m.prompt_logprobs, second.prompt_logprobs);
+  keep_first(m.priority, second.priority);
+  keep_first(m.timeout_s, second.timeout_s);
+  keep_first(m.cache_salt, second.cache_salt);
+  if (m.bad_words.empty() && m.bad_word_ids.empty()) {
+    m.bad_words = second.bad_words;
+    m.bad_word_ids = second.bad_word_ids;
+  }
+  if (m.allowed_ids.empty()) m.allowed_ids = second.allowed_ids;
+  if (m.stop_ids.empty()) m.stop_ids = second.stop_ids;
+  if (m.forced_ids.empty()) m.forced_ids = second.forced_ids;
   if (m.logit_bias.empty()) m.logit_bias = second.logit_bias;
   if (m.stop.empty()) m.stop = second.stop;
   return m;
@@ -210,7 +256,7 @@ Result<PreparedQuestion> prepare(const Engine& engine, const Question& question)
       question.kind == Question::Kind::kTurn || question.kind == Question::Kind::kMessages;
   prepared.thinking = is_chat && begins_thinking(chat.conversation);
   prepared.stop = s.stop;
-  prepared.n = s.n.value_or(1);
+  FATHOM_TRY(set_limits(engine, s, &request));
   return prepared;
 }
 

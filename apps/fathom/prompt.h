@@ -32,7 +32,6 @@ struct PreparedQuestion {
   Request request;  // params.seed is set if the user gave one
   std::vector<std::string> stop;
   bool thinking = false;  // the answer begins with reasoning
-  int n = 1;
 };
 
 // What is set in `first`, else what is set in `second`.

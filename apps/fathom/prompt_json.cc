@@ -100,6 +100,47 @@ Status read(std::string_view name, const json::value& v,
   return Status();
 }
 
+Status read_ids(std::string_view name, const json::value& v, std::vector<int32_t>* out) {
+  out->clear();
+  if (!v.is_array()) return bad_member(name, "a list of token ids");
+  for (const json::value& id : v.as_array()) {
+    std::optional<int32_t> value;
+    FATHOM_TRY(read(name, id, &value));
+    out->push_back(*value);
+  }
+  return Status();
+}
+
+// Strings, or lists of token ids.
+Status read_bad_words(const json::value& v, SamplingOptions* out) {
+  out->bad_words.clear();
+  out->bad_word_ids.clear();
+  if (!v.is_array()) return bad_member("bad_words", "a list of strings or of lists of token ids");
+  for (const json::value& word : v.as_array()) {
+    if (word.is_string()) {
+      out->bad_words.emplace_back(word.as_string());
+    } else {
+      FATHOM_TRY(read_ids("bad_words", word, &out->bad_word_ids.emplace_back()));
+    }
+  }
+  return Status();
+}
+
+Status read_priority(const json::value& v, std::optional<int32_t>* out) {
+  constexpr int64_t kMost = 1 << 30;
+  if (!v.is_int64() || v.as_int64() < -kMost || v.as_int64() > kMost) {
+    return bad_member("priority", "a whole number; lower is served first");
+  }
+  *out = static_cast<int32_t>(v.as_int64());
+  return Status();
+}
+
+Status read_timeout(const json::value& v, std::optional<double>* out) {
+  *out = number_of(v);
+  if (!*out || !(**out > 0)) return bad_member("timeout_s", "a number above 0");
+  return Status();
+}
+
 Status read_param(std::string_view name, const json::value& v, SamplingOptions* s) {
   if (name == "max_tokens") return read(name, v, &s->max_tokens);
   if (name == "temperature") return read(name, v, &s->temperature);
@@ -117,6 +158,15 @@ Status read_param(std::string_view name, const json::value& v, SamplingOptions* 
   if (name == "ignore_eos") return read(name, v, &s->ignore_eos);
   if (name == "think") return read(name, v, &s->think);
   if (name == "system") return read(name, v, &s->system);
+  if (name == "min_tokens") return read(name, v, &s->min_tokens);
+  if (name == "bad_words") return read_bad_words(v, s);
+  if (name == "allowed_ids") return read_ids(name, v, &s->allowed_ids);
+  if (name == "stop_ids") return read_ids(name, v, &s->stop_ids);
+  if (name == "forced_ids") return read_ids(name, v, &s->forced_ids);
+  if (name == "prompt_logprobs") return read(name, v, &s->prompt_logprobs);
+  if (name == "priority") return read_priority(v, &s->priority);
+  if (name == "timeout_s") return read_timeout(v, &s->timeout_s);
+  if (name == "cache_salt") return read(name, v, &s->cache_salt);
   return wrong_use("\"params\" has an unknown name \"" + std::string(name) +
                    "\"; names are those of the options, with _ for -");
 }
@@ -130,16 +180,6 @@ Status read_params(const json::value* params, SamplingOptions* out) {
   }
   if (out->n && (*out->n < 1 || *out->n > 1024)) return bad_member("n", "from 1 to 1024");
   if (out->max_tokens && *out->max_tokens < 1) return bad_member("max_tokens", "at least 1");
-  return Status();
-}
-
-Status read_ids(const json::value& v, std::vector<int32_t>* out) {
-  if (!v.is_array()) return bad_member("prompt_token_ids", "a list of token ids");
-  for (const json::value& id : v.as_array()) {
-    std::optional<int32_t> value;
-    FATHOM_TRY(read("prompt_token_ids", id, &value));
-    out->push_back(*value);
-  }
   return Status();
 }
 
@@ -159,7 +199,7 @@ Status read_input(const json::object& line, const GenerateOptions& defaults, Que
   }
   if (ids != nullptr) {
     out->kind = Question::Kind::kIds;
-    return read_ids(*ids, &out->prompt_ids);
+    return read_ids("prompt_token_ids", *ids, &out->prompt_ids);
   }
   out->kind = Question::Kind::kMessages;
   FATHOM_ASSIGN(codec::ChatFile file,

@@ -32,12 +32,13 @@ class Engine {
 
   // Queues a request.  Errors, each about this request only: kInvalidArgument (empty prompt, ids,
   // ranges, longer than the context), kResourceExhausted (needs more blocks than there are; the
-  // queue is full: try later), kCancelled (draining).
+  // queue is full: try later), kDeadlineExceeded (timeout_s), kCancelled (draining).
   virtual Result<RequestId> submit(Request request) = 0;
 
-  // Ends a request; its last event says kCancelled.  It is out of the batch within a step.  No-op
-  // if it is done.
-  virtual void cancel(RequestId request) = 0;
+  // Ends a request, or one of its samples; its last event says kCancelled.  It is out of the batch
+  // within a step.  No-op if it is done.
+  virtual void cancel(RequestId request, int32_t index = kAllSamples) = 0;
+  static constexpr int32_t kAllSamples = -1;
 
   // Events in the order in which they happened, those of one request without gaps; waits up to
   // `timeout` for the first. Every accepted request gets exactly one event with `finish` for each

@@ -28,8 +28,16 @@ struct SamplingParams {
   std::optional<uint64_t> seed;                       // none: the engine draws one and reports it
   int32_t logprobs =
       -1;  // -1: none; K >= 0: of the chosen token and the K likeliest (raw distribution)
-  int32_t max_tokens = 0;  // 0: up to the default limit of the context
-  bool ignore_eos = false;
+  int32_t max_tokens = 0;   // 0: up to the default limit of the context
+  int32_t min_tokens = 0;   // until then the end token and Request::stop_ids cannot be chosen
+  bool ignore_eos = false;  // the end token is a token like any other
+  // Sequences of ids that the answer never contains: the last id of one is masked where the answer
+  // ends with the ids before it.  At most kMaxBadWords of at most kMaxBadWordTokens ids.
+  std::vector<std::vector<int32_t>> bad_words;
+  std::vector<int32_t> allowed_ids;  // only these can be chosen; empty: all
+
+  static constexpr size_t kMaxBadWords = 1024;
+  static constexpr size_t kMaxBadWordTokens = 64;
 
   // Ranges, finiteness, ids below vocab_size; the error names the field, its value and what is
   // allowed.

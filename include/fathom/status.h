@@ -22,6 +22,7 @@ enum class StatusCode {
   kResourceExhausted,   // memory, disk, blocks, queue
   kUnimplemented,       // known, but not in this build
   kCancelled,
+  kDeadlineExceeded,  // the caller's time limit is over
   kInternal,
 };
 

@@ -20,6 +20,8 @@ std::string_view status_code_name(StatusCode code) {
       return "not supported";
     case StatusCode::kCancelled:
       return "cancelled";
+    case StatusCode::kDeadlineExceeded:
+      return "too late";
     case StatusCode::kInternal:
       return "internal error";
   }

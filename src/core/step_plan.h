@@ -30,6 +30,9 @@ struct SlotStart {
   uint64_t seed;
   std::vector<int32_t> prompt;  // what repetition penalties count as the prompt
   std::vector<int32_t> output;  // tokens that were generated already (resumed sequences)
+  // Cannot be chosen before the output has params.min_tokens tokens: they would end it.
+  std::vector<int32_t> stop_ids = {};
+  std::vector<MediaSegment> media = {};  // images in the prompt
 };
 
 // STATE from an image; the next segment of the slot starts at the image's position. An image also

@@ -6,17 +6,13 @@
 #include <string>
 
 #include "base/check.h"
+#include "engine/request_check.h"
 
 namespace fathom::engine {
 namespace {
 
-constexpr int32_t kMaxSamples = 128;
 // How long the loop sleeps at most while requests wait for their deadlines.
 constexpr auto kDeadlineCheck = std::chrono::milliseconds(20);
-
-Status refuse(std::string message) {
-  return Status(StatusCode::kInvalidArgument, std::move(message));
-}
 
 uint64_t draw_seed() {
   std::random_device device;
@@ -44,59 +40,14 @@ EngineLoop::~EngineLoop() {
   thread_.join();
 }
 
-Status EngineLoop::check(const Request& request) const {
-  const auto num_prompt = static_cast<int64_t>(request.prompt.size());
-  const int64_t asked = std::max(request.params.max_tokens, 1),
-                context = options_.scheduler.max_context;
-  auto check_ids = [&](const std::vector<int32_t>& ids, const std::string& what) {
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] >= 0 && ids[i] < options_.vocab_size) continue;
-      return refuse(what + " token " + std::to_string(i) + " is " + std::to_string(ids[i]) +
-                    ", the vocabulary has ids 0 to " + std::to_string(options_.vocab_size - 1));
-    }
-    return Status();
-  };
-  if (request.prompt.empty()) return refuse("the prompt is empty; give at least one token");
-  FATHOM_TRY(check_ids(request.prompt, "prompt"));
-  FATHOM_TRY(check_ids(request.stop_ids, "stop"));
-  FATHOM_TRY(check_ids(request.forced, "forced"));
-  FATHOM_TRY(request.params.validate(options_.vocab_size));
-  if (request.n < 1 || request.n > kMaxSamples) {
-    return refuse("n is " + std::to_string(request.n) + ", it must be 1 to " +
-                  std::to_string(kMaxSamples));
-  }
-  if (request.prompt_logprobs < -1 || request.prompt_logprobs > options_.vocab_size) {
-    return refuse("prompt_logprobs is " + std::to_string(request.prompt_logprobs) +
-                  ", it must be -1 (none) to " + std::to_string(options_.vocab_size));
-  }
-  if (!(request.timeout_s >= 0)) {
-    return refuse("timeout_s is " + std::to_string(request.timeout_s) +
-                  ", it must be 0 (none) or more");
-  }
-  if (num_prompt + asked > context) {
-    return refuse("the model's context is " + std::to_string(context) + " tokens, the prompt has " +
-                  std::to_string(num_prompt) + " and " + std::to_string(asked) +
-                  " more are wanted; shorten one of them");
-  }
-  const int64_t per_block = options_.scheduler.block_tokens;
-  const int64_t blocks = (num_prompt + asked + per_block - 1) / per_block;
-  if (blocks > options_.scheduler.num_blocks) {
-    return Status(StatusCode::kResourceExhausted,
-                  "the request needs " + std::to_string(blocks) + " KV blocks, there are " +
-                      std::to_string(options_.scheduler.num_blocks) +
-                      "; give more --kv-memory, or fewer --max-tokens");
-  }
-  return Status();
-}
-
 Result<RequestId> EngineLoop::submit(Request request) {
-  FATHOM_TRY(check(request));
-  const auto num_prompt = static_cast<int64_t>(request.prompt.size());
-  const int64_t room =
-      std::min<int64_t>(options_.scheduler.max_context,
-                        int64_t{options_.scheduler.num_blocks} * options_.scheduler.block_tokens);
-  int64_t limit = room - num_prompt;
-  if (request.params.max_tokens > 0) limit = std::min<int64_t>(limit, request.params.max_tokens);
+  const RequestLimits limits = {.vocab_size = options_.vocab_size,
+                                .hidden_size = options_.hidden_size,
+                                .max_context = options_.scheduler.max_context,
+                                .block_tokens = options_.scheduler.block_tokens,
+                                .num_blocks = options_.scheduler.num_blocks};
+  FATHOM_TRY(check_request(request, limits));
+  const int64_t limit = max_new_tokens(request, limits);
   const uint64_t seed = request.params.seed.has_value() ? *request.params.seed : draw_seed();
   // All samples in one mode, also those that report no log-probabilities of the prompt.
   const PrefillMode prefill = request.prompt_logprobs >= 0
@@ -114,7 +65,9 @@ Result<RequestId> EngineLoop::submit(Request request) {
                                .priority = request.priority,
                                .stop_ids = request.stop_ids,
                                .forced = request.forced,
-                               .prompt_logprobs = i == 0 ? request.prompt_logprobs : -1});
+                               .prompt_logprobs = i == 0 ? request.prompt_logprobs : -1,
+                               .media = request.media,
+                               .cache_salt = request.cache_salt});
   }
   RequestId id = 0;
   {
@@ -129,10 +82,12 @@ Result<RequestId> EngineLoop::submit(Request request) {
           "the queue is full (" + std::to_string(open_.size()) + " requests); try again later");
     }
     id = next_id_++;
-    const double deadline = request.timeout_s > 0 ? options_.now_s() + request.timeout_s : 0;
     Open& open = open_[id];
-    open.deadline_s = deadline;
-    for (int32_t i = 0; i < request.n; ++i) open.samples.push_back(i);
+    if (request.timeout_s) {
+      open.deadline_s = options_.now_s() + *request.timeout_s;
+      deadlines_.emplace(*open.deadline_s, id);
+    }
+    for (int32_t i = 0; i < request.n; ++i) open.samples.push_back({i, 0});
     for (auto& sample : command.samples) sample.request = id;
     command.request = id;
     commands_.push_back(std::move(command));
@@ -141,11 +96,11 @@ Result<RequestId> EngineLoop::submit(Request request) {
   return id;
 }
 
-void EngineLoop::cancel(RequestId request) {
+void EngineLoop::cancel(RequestId request, int32_t index) {
   {
     const std::lock_guard lock(mutex_);
     if (!open_.contains(request)) return;
-    commands_.push_back({.request = request, .samples = {}});
+    commands_.push_back({.request = request, .samples = {}, .index = index});
   }
   wake_loop_.notify_all();
 }
@@ -206,8 +161,8 @@ void EngineLoop::take_commands(std::deque<Command> commands) {
   for (Command& c : commands) {
     if (!c.samples.empty()) {
       scheduler_.add(std::move(c.samples));
-    } else if (scheduler_.cancel(c.request)) {
-      end_request(c.request, FinishReason::kCancelled, Status());
+    } else if (scheduler_.cancel(c.request, c.index)) {
+      end_request(c.request, c.index, FinishReason::kCancelled, Status());
     }
   }
 }
@@ -216,31 +171,37 @@ void EngineLoop::end_late_requests() {
   std::vector<RequestId> late;
   {
     const std::lock_guard lock(mutex_);
+    if (deadlines_.empty()) return;
     const double now = options_.now_s();
-    for (const auto& [id, open] : open_) {
-      if (open.deadline_s > 0 && now >= open.deadline_s) late.push_back(id);
+    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+      late.push_back(deadlines_.begin()->second);
+      deadlines_.erase(deadlines_.begin());
     }
   }
-  std::sort(late.begin(), late.end());
   for (const RequestId id : late) {
     if (scheduler_.cancel(id)) {
-      end_request(id, FinishReason::kError,
-                  Status(StatusCode::kCancelled, "the request's time limit is over"));
+      end_request(id, kAllSamples, FinishReason::kError,
+                  Status(StatusCode::kDeadlineExceeded, "the request's time limit is over"));
     }
   }
 }
 
-// The last events of a request that did not end by itself, one for each sample that is left.
-void EngineLoop::end_request(RequestId request, FinishReason reason, const Status& error) {
-  std::vector<int32_t> left;
+// The last events of samples that did not end by themselves.
+void EngineLoop::end_request(RequestId request, int32_t index, FinishReason reason,
+                             const Status& error) {
+  std::vector<TokenEvent> events;
   {
     const std::lock_guard lock(mutex_);
     const auto it = open_.find(request);
-    if (it != open_.end()) left = it->second.samples;
-  }
-  std::vector<TokenEvent> events;
-  for (const int32_t index : left) {
-    events.push_back({.request = request, .index = index, .finish = reason, .error = error});
+    if (it == open_.end()) return;
+    for (const OpenSample& sample : it->second.samples) {
+      if (index != kAllSamples && sample.index != index) continue;
+      events.push_back({.request = request,
+                        .index = sample.index,
+                        .offset = sample.num_tokens,
+                        .finish = reason,
+                        .error = error});
+    }
   }
   update_stats();
   deliver(std::move(events));
@@ -279,16 +240,28 @@ void EngineLoop::update_stats() {
   stats_.recomputed_tokens = s.recomputed_tokens;
 }
 
+// With mutex_ held.
+void EngineLoop::note_event(const TokenEvent& event) {
+  const auto open = open_.find(event.request);
+  if (open == open_.end()) return;
+  std::vector<OpenSample>& samples = open->second.samples;
+  const auto sample = std::find_if(samples.begin(), samples.end(),
+                                   [&](const OpenSample& s) { return s.index == event.index; });
+  if (sample == samples.end()) return;
+  if (event.token >= 0) ++sample->num_tokens;
+  if (event.finish == FinishReason::kNone) return;
+  samples.erase(sample);
+  if (!samples.empty()) return;
+  if (open->second.deadline_s) deadlines_.erase({*open->second.deadline_s, event.request});
+  open_.erase(open);
+}
+
 void EngineLoop::deliver(std::vector<TokenEvent> events) {
   if (events.empty()) return;
   {
     const std::lock_guard lock(mutex_);
     for (TokenEvent& e : events) {
-      if (e.finish != FinishReason::kNone) {
-        const auto it = open_.find(e.request);
-        if (it != open_.end()) std::erase(it->second.samples, e.index);
-        if (it != open_.end() && it->second.samples.empty()) open_.erase(it);
-      }
+      note_event(e);
       events_.push_back(std::move(e));
     }
   }

@@ -13,8 +13,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/executor.h"
@@ -26,6 +29,7 @@ namespace fathom::engine {
 struct EngineLoopOptions {
   scheduler::SchedulerOptions scheduler;
   int32_t vocab_size = 0;
+  int32_t hidden_size = 0;   // of MediaSegment::embeddings; 0: they are refused
   int32_t max_queue = 1000;  // requests that wait or run; more are refused
   bool asynchronous = true;
   std::function<double()> now_s;  // monotonic seconds
@@ -37,7 +41,7 @@ class EngineLoop : public Engine {
   ~EngineLoop() override;  // cancels what is left
 
   Result<RequestId> submit(Request request) override;
-  void cancel(RequestId request) override;
+  void cancel(RequestId request, int32_t index = kAllSamples) override;
   std::vector<TokenEvent> wait(std::chrono::milliseconds timeout) override;
   EngineStats stats() const override;
   void drain() override;
@@ -46,20 +50,25 @@ class EngineLoop : public Engine {
   struct Command {
     RequestId request;
     std::vector<scheduler::SequenceSpec> samples;  // empty: cancel
+    int32_t index = kAllSamples;                   // to cancel
   };
-  struct Open {                    // a request that is not done
-    std::vector<int32_t> samples;  // indices of those that are not
-    double deadline_s;             // 0: none
+  struct OpenSample {
+    int32_t index;
+    int32_t num_tokens;  // in events so far
+  };
+  struct Open {                       // a request that is not done
+    std::vector<OpenSample> samples;  // those that are not
+    std::optional<double> deadline_s;
   };
 
-  Status check(const Request& request) const;
   void loop();
   void take_commands(std::deque<Command> commands);
   void end_late_requests();
   void finish_step();
   void update_stats();
+  void note_event(const TokenEvent& event);
   void deliver(std::vector<TokenEvent> events);
-  void end_request(RequestId request, FinishReason reason, const Status& error);
+  void end_request(RequestId request, int32_t index, FinishReason reason, const Status& error);
 
   const EngineLoopOptions options_;
   std::unique_ptr<Executor> executor_;
@@ -71,6 +80,7 @@ class EngineLoop : public Engine {
   std::deque<Command> commands_;
   std::deque<TokenEvent> events_;
   std::unordered_map<RequestId, Open> open_;
+  std::set<std::pair<double, RequestId>> deadlines_;  // of open_, the next one first
   EngineStats stats_;
   RequestId next_id_ = 1;
   bool draining_ = false, stop_ = false;

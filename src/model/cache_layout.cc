@@ -39,9 +39,9 @@ kernels::PagedRows KvLayout::key_rows(int32_t source_layer, const std::byte* con
   return {blocks, s.key_offset, s.rows_per_block, key_row_bytes_};
 }
 
-StateLayout::StateLayout(const ModelConfig& config)
+StateLayout::StateLayout(const ModelConfig& config, int64_t draft_slack)
     : window_(config.sliding_window),
-      ring_size_(config.sliding_window + kDraftSlack),
+      ring_size_(config.sliding_window + draft_slack),
       window_row_bytes_(kernels::row_bytes(RowFormat::kFp8, config.head_dim)),
       head_dim_(config.head_dim),
       stream_elements_(int64_t{config.hc_mult} * config.hidden_size),

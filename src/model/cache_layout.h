@@ -46,8 +46,8 @@ class KvLayout {
 
 class StateLayout {
  public:
-  // Ring slots beyond the window: drafts of two steps in flight (model.md 8.6).
-  explicit StateLayout(const ModelConfig& config);
+  // `draft_slack`: ring slots beyond the window, for drafts of two steps in flight (model.md 8.6).
+  explicit StateLayout(const ModelConfig& config, int64_t draft_slack = kDraftSlack);
 
   int64_t bytes() const { return bytes_; }
   int64_t window() const { return window_; }

@@ -5,12 +5,14 @@
 #include <string>
 
 #include "base/check.h"
+#include "kernels/formats.h"
+#include "model/engram_hash.h"
 
 namespace fathom::model {
 namespace {
 
 constexpr uint32_t kMagic = 0x49534846;  // "FHSI"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr int64_t kOpenRows = StateLayout::kOpenRows - 1;  // ratio + longest rollback - 1
 constexpr int64_t kHistory = StateLayout::kHistory - 1;
 
@@ -19,6 +21,7 @@ struct Header {
   int64_t position = 0, tail_start = 0, bytes = 0;
   uint32_t decoder_windows = 0, num_layers = 0, hidden = 0, head_dim = 0, window = 0, copies = 0;
   uint32_t index_head_dim = 0, num_sources = 0;
+  uint32_t open_rows = kOpenRows, history = kHistory;
   friend bool operator==(const Header&, const Header&) = default;
 };
 
@@ -75,6 +78,45 @@ void for_each_piece(const ModelConfig& c, const StateLayout& sl, const KvLayout&
   }
 }
 
+// Bytes before the Engram ids, and of the whole image.  The positions of `h` are in range.
+struct ImageSize {
+  int64_t history_offset, bytes;
+};
+
+ImageSize image_size(const ModelConfig& c, const Header& h) {
+  const int64_t rows = std::min<int64_t>(h.position, c.sliding_window);
+  const int64_t layers = h.decoder_windows != 0 ? c.num_layers : c.first_decoder_layer();
+  int64_t open = 0, tail = 0;
+  for (const int32_t l : c.kv_source_layers) {
+    const int64_t ratio = c.compress_ratios[static_cast<size_t>(l)];
+    if (ratio > 1) open += std::min(h.position, kOpenRows) * 2 * c.head_dim * int64_t{4};
+    tail += (h.position / ratio - h.tail_start / ratio) *
+            (kernels::row_bytes(kernels::RowFormat::kFp4Kv, c.head_dim) +
+             kernels::row_bytes(kernels::RowFormat::kFp4Key, c.index_head_dim));
+  }
+  const int64_t held = int64_t{c.hc_mult} * (c.hidden_size * int64_t{2} + 4) + 1;
+  const int64_t before = int64_t{sizeof(Header)} + open +
+                         layers * rows * kernels::row_bytes(kernels::RowFormat::kFp8, c.head_dim);
+  return {before, before + std::min(h.position, kHistory) * 4 + rows * held + tail};
+}
+
+bool tail_starts_at_a_group(const ModelConfig& c, const Header& h) {
+  return std::all_of(c.kv_source_layers.begin(), c.kv_source_layers.end(), [&](int32_t l) {
+    return h.tail_start % c.compress_ratios[static_cast<size_t>(l)] == 0;
+  });
+}
+
+// They become addresses of table rows.
+bool engram_ids_are_classes(const ModelConfig& c, const Header& h, const std::byte* ids) {
+  if (c.engram_layers.empty()) return true;
+  for (int64_t i = 0; i < std::min(h.position, kHistory); ++i) {
+    int32_t id = 0;
+    std::memcpy(&id, ids + i * int64_t{sizeof id}, sizeof id);
+    if (id < kDeadId || id >= c.engram_compressed_vocab_size) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<std::byte> save_state(const ModelConfig& config, const StateLayout& state_layout,
@@ -112,8 +154,15 @@ Result<StateImageInfo> inspect_state_image(const ModelConfig& config,
   Header want = make_header(config, h.position, h.tail_start, h.decoder_windows != 0);
   want.bytes = h.bytes;
   if (!(want == h)) return refuse("it belongs to a model of another shape");
-  if (h.position < 0 || h.tail_start < 0 || h.tail_start > h.position)
+  if (h.position < 0 || h.position > config.max_position_embeddings || h.tail_start < 0 ||
+      h.tail_start > h.position || !tail_starts_at_a_group(config, h)) {
     return refuse("bad positions");
+  }
+  const ImageSize size = image_size(config, h);
+  if (size.bytes != h.bytes) return refuse("its length is not that of its rows");
+  if (!engram_ids_are_classes(config, h, image.data() + size.history_offset)) {
+    return refuse("an Engram class is out of range");
+  }
   return StateImageInfo{h.position, h.decoder_windows != 0, h.tail_start};
 }
 

@@ -31,7 +31,8 @@ struct StateImageInfo {
   int64_t tail_start = 0;  // first position whose page rows are in the image
 };
 
-// Errors: not an image, another version, another model's shape, truncated.
+// Errors: not an image, another version, another model's shape, truncated, or with values that
+// would lead out of bounds.  What passes can be restored and computed on, whoever wrote it.
 Result<StateImageInfo> inspect_state_image(const ModelConfig& config,
                                            std::span<const std::byte> image);
 

@@ -1,5 +1,6 @@
 #include "runner/local_executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -108,6 +109,8 @@ void LocalExecutor::prepare(const StepPlan& plan) {
     slot.seed = start.seed;
     slot.prompt = start.prompt;
     slot.output = start.output;
+    slot.stop_ids = start.stop_ids;
+    slot.media = start.media;
     slot.last_token = 0;
     slot.position = 0;
     slot.pending_image = nullptr;
@@ -147,7 +150,33 @@ model::Segment LocalExecutor::bind(const SegmentPlan& plan) {
   s.decoder_floor = plan.decoder_floor;
   s.decoder_start = plan.decoder_start;
   s.num_logits = plan.prompt_logprobs >= 0 ? s.num_rows : plan.sample ? 1 : 0;
+  bind_media(slot, s);
   return s;
+}
+
+// Marks the segment's rows inside images, and gives them their embeddings.
+void LocalExecutor::bind_media(Slot& slot, model::Segment& segment) {
+  const int64_t end = segment.start + segment.num_rows;
+  bool any = false, any_given = false;
+  for (const MediaSegment& m : slot.media) {
+    const int64_t first = std::max(m.position, segment.start);
+    const int64_t last = std::min(m.position + m.num_tokens, end);
+    if (first >= last) continue;
+    if (!any) slot.is_image.assign(static_cast<size_t>(segment.num_rows), 0);
+    if (!any) slot.embeddings.assign(static_cast<size_t>(segment.num_rows), nullptr);
+    any = true;
+    any_given |= m.embeddings != nullptr;
+    for (int64_t p = first; p < last; ++p) {
+      const auto row = static_cast<size_t>(p - segment.start);
+      slot.is_image[row] = 1;
+      if (m.embeddings == nullptr) continue;
+      const size_t width = m.embeddings->size() / static_cast<size_t>(m.num_tokens);
+      const uint16_t* values = m.embeddings->data() + static_cast<size_t>(p - m.position) * width;
+      slot.embeddings[row] = reinterpret_cast<const Bf16*>(values);
+    }
+  }
+  if (any) segment.is_image = slot.is_image;
+  if (any_given) segment.embeddings = slot.embeddings;
 }
 
 SampledToken LocalExecutor::sample(const SegmentPlan& plan, std::span<const float> logits) {
@@ -163,7 +192,9 @@ SampledToken LocalExecutor::sample(const SegmentPlan& plan, std::span<const floa
   } else {
     Result<sampler::Sample> drawn = sampler_.sample(
         logits, slot.params, slot.seed, plan.start + static_cast<int64_t>(plan.ids.size()),
-        {slot.prompt, slot.output});
+        {slot.prompt, slot.output}, /*allowed=*/{},
+        std::ssize(slot.output) < slot.params.min_tokens ? std::span<const int32_t>(slot.stop_ids)
+                                                         : std::span<const int32_t>());
     if (!drawn) {
       out.error = std::move(drawn).error();
       return out;

@@ -45,8 +45,13 @@ class LocalExecutor : public Executor {
     SamplingParams params;
     uint64_t seed = 0;
     std::vector<int32_t> prompt, output;
-    std::vector<int32_t> ids;              // of the segment being run
-    std::vector<const std::byte*> blocks;  // likewise
+    std::vector<int32_t> stop_ids;
+    std::vector<MediaSegment> media;
+    // Of the segment being run.
+    std::vector<int32_t> ids;
+    std::vector<const std::byte*> blocks;
+    std::vector<uint8_t> is_image;
+    std::vector<const Bf16*> embeddings;
     const std::vector<std::byte>* pending_image =
         nullptr;  // restored when a segment brings the blocks
     int32_t last_token = 0;
@@ -59,6 +64,7 @@ class LocalExecutor : public Executor {
   StepResult run(const StepPlan& plan);
   void prepare(const StepPlan& plan);
   model::Segment bind(const SegmentPlan& plan);
+  static void bind_media(Slot& slot, model::Segment& segment);
   SampledToken sample(const SegmentPlan& plan, std::span<const float> logits);
   void add_prompt_logprobs(const SegmentPlan& plan, std::span<const float> logits,
                            StepResult& result);

@@ -111,6 +111,7 @@ Sampler::Sampler(int32_t vocab_size) : vocab_size_(vocab_size) {
   order_.reserve(size);
   edge_.reserve(size);
   mass_.resize(kNumBuckets);
+  mask_.resize((size + 31) / 32);
   output_counts_.resize(size);
   seen_.resize(size);
   touched_.reserve(size);
@@ -118,7 +119,8 @@ Sampler::Sampler(int32_t vocab_size) : vocab_size_(vocab_size) {
 
 Result<Sample> Sampler::sample(std::span<const float> logits, const SamplingParams& params,
                                uint64_t seed, int64_t position, const History& history,
-                               std::span<const uint32_t> allowed) {
+                               std::span<const uint32_t> allowed,
+                               std::span<const int32_t> forbidden) {
   const auto size = static_cast<size_t>(vocab_size_);
   if (logits.size() != size) {
     return Status(StatusCode::kInternal, "got " + std::to_string(logits.size()) +
@@ -132,7 +134,7 @@ Result<Sample> Sampler::sample(std::span<const float> logits, const SamplingPara
 
   Scan found = scan(logits);
   if (found.has_nan) return nan_error(logits);
-  std::span<const float> scores = edited(logits, params, history, allowed);
+  std::span<const float> scores = edited(logits, params, history, allowed, forbidden);
   if (scores.data() != logits.data()) found = scan(scores);
   if (found.best == -kInf) {
     return Status(StatusCode::kInvalidArgument,
@@ -165,13 +167,30 @@ Result<Sample> Sampler::sample(std::span<const float> logits, const SamplingPara
 }
 
 std::span<const float> Sampler::edited(std::span<const float> logits, const SamplingParams& params,
-                                       const History& history, std::span<const uint32_t> allowed) {
+                                       const History& history, std::span<const uint32_t> allowed,
+                                       std::span<const int32_t> forbidden) {
   const bool has_penalty = params.repetition_penalty != 1 || params.presence_penalty != 0 ||
                            params.frequency_penalty != 0;
-  if (params.logit_bias.empty() && !has_penalty && allowed.empty()) return logits;
+  const bool has_mask = !allowed.empty() || !forbidden.empty() || !params.allowed_ids.empty() ||
+                        !params.bad_words.empty();
+  if (params.logit_bias.empty() && !has_penalty && !has_mask) return logits;
   std::copy(logits.begin(), logits.end(), work_.begin());
   for (const auto& [id, bias] : params.logit_bias) work_[static_cast<size_t>(id)] += bias;
   if (has_penalty) apply_penalties(params, history);
+  if (!params.allowed_ids.empty()) {
+    std::fill(mask_.begin(), mask_.end(), 0u);
+    for (const int32_t id : params.allowed_ids) {
+      mask_[static_cast<size_t>(id) / 32] |= 1u << (static_cast<size_t>(id) % 32);
+    }
+    apply_mask(mask_);
+  }
+  apply_mask(allowed);
+  apply_bad_words(params, history.output);
+  for (const int32_t id : forbidden) work_[static_cast<size_t>(id)] = -kInf;
+  return work_;
+}
+
+void Sampler::apply_mask(std::span<const uint32_t> allowed) {
   for (size_t word = 0; word < allowed.size(); ++word) {
     if (allowed[word] == ~0u) continue;
     const size_t end = std::min(word * 32 + 32, work_.size());
@@ -179,7 +198,17 @@ std::span<const float> Sampler::edited(std::span<const float> logits, const Samp
       if (((allowed[word] >> (i % 32)) & 1u) == 0) work_[i] = -kInf;
     }
   }
-  return work_;
+}
+
+void Sampler::apply_bad_words(const SamplingParams& params, std::span<const int32_t> output) {
+  for (const std::vector<int32_t>& word : params.bad_words) {
+    const auto before = std::span(word).first(word.size() - 1);
+    if (before.size() > output.size()) continue;
+    const auto end = output.last(before.size());
+    if (std::equal(before.begin(), before.end(), end.begin())) {
+      work_[static_cast<size_t>(word.back())] = -kInf;
+    }
+  }
 }
 
 // As vLLM's apply_all_penalties: repetition first, then frequency, then presence.

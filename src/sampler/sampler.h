@@ -1,10 +1,11 @@
 // From one row of logits to one token.
 //
-// Order: logit bias, penalties (repetition, presence, frequency), mask, temperature, then min-p,
-// top-k and top-p on the probabilities, then the draw.  Each filter sees the distribution that the
-// filter before it left, renormalized; among equal logits the lowest id counts as the likelier.
-// Top-p keeps a token while the mass before it is below p, so at least one.  Log-probabilities are
-// of the raw distribution (before any of these), as the OpenAI API has them.
+// Order: logit bias, penalties (repetition, presence, frequency), masks (allowed ids, bad words, a
+// grammar's, forbidden ids), temperature, then min-p, top-k and top-p on the probabilities, then
+// the draw.  Each filter sees the distribution that the filter before it left, renormalized; among
+// equal logits the lowest id counts as the likelier. Top-p keeps a token while the mass before it
+// is below p, so at least one.  Log-probabilities are of the raw distribution (before any of
+// these), as the OpenAI API has them.
 //
 // Noise has an address: the draw depends on the logits and on (seed, position, purpose) only, never
 // on the batch, the thread or the time (design rule 5).  The draw is by Gumbel noise: argmax of log
@@ -40,8 +41,9 @@ struct Sample {
   std::vector<TokenLogprob> top;  // params.logprobs entries, best first, lower id first on ties
 };
 
-// What the penalties count.  Ids outside the vocabulary (the rows of an image) count for nothing.
-// Read in full at each call if a penalty is set: O(prompt + output).
+// What penalties count and bad words are looked for in (output only).  Ids outside the vocabulary
+// (the rows of an image) count for nothing. Read in full at each call if a penalty is set: O(prompt
+// + output).
 struct History {
   std::span<const int32_t> prompt;
   std::span<const int32_t> output;
@@ -54,16 +56,23 @@ class Sampler {
   // `position` is that of the token being chosen.  `allowed`, if not empty, is a bitmask of
   // vocab_size bits (a grammar's), token id i at bit i % 32 of word i / 32; everything masked, or a
   // NaN among the logits, is an error of this request, and so are parameters that validate()
-  // refuses.
+  // refuses.  `forbidden` ids (of the vocabulary) cannot be chosen either: those that would end the
+  // answer before min_tokens.
   Result<Sample> sample(std::span<const float> logits, const SamplingParams& params, uint64_t seed,
                         int64_t position, const History& history,
-                        std::span<const uint32_t> allowed = {});
+                        std::span<const uint32_t> allowed = {},
+                        std::span<const int32_t> forbidden = {});
 
  private:
-  // The logits after bias, penalties and mask: the argument itself if none of them is set, else
+  // The logits after bias, penalties and masks: the argument itself if none of them is set, else
   // work_.
   std::span<const float> edited(std::span<const float> logits, const SamplingParams& params,
-                                const History& history, std::span<const uint32_t> allowed);
+                                const History& history, std::span<const uint32_t> allowed,
+                                std::span<const int32_t> forbidden);
+  // -inf where a bit of `allowed` is 0.
+  void apply_mask(std::span<const uint32_t> allowed);
+  // -inf for the last id of every bad word whose ids before it end `output`.
+  void apply_bad_words(const SamplingParams& params, std::span<const int32_t> output);
   void apply_penalties(const SamplingParams& params, const History& history);
   // Puts the ids that pass min-p, top-k and top-p into order_.
   void filter(std::span<const float> scores, float best, double inv_temperature,
@@ -81,6 +90,7 @@ class Sampler {
   std::vector<double> mass_;            // weight by bucket of distance to the best logit
   std::vector<int32_t> output_counts_;  // [vocab_size]; zero between calls
   std::vector<uint8_t> seen_;           // [vocab_size]; zero between calls
+  std::vector<uint32_t> mask_;          // a bit an id: params.allowed_ids
   std::vector<int32_t> touched_;        // ids of history with a nonzero entry in the two above
 };
 

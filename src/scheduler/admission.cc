@@ -122,6 +122,7 @@ void Scheduler::Impl::find_resume_point(Sequence& s, StartPoint& point) {
                    .ids = s.prompt(),
                    .window = options.window,
                    .exact = s.is_exact(),
+                   .media = s.media,
                    .cached_tokens = point.pages_from + options.block_tokens - 1});
   if (!best) return;
   // Prompt log-probabilities that are still owed need their rows computed.
@@ -158,7 +159,9 @@ void Scheduler::Impl::start(Sequence& s, const StartPoint& point, StepPlan& plan
                          .params = s.spec.params,
                          .seed = s.spec.seed,
                          .prompt = {s.tokens.begin(), prompt_end},
-                         .output = {prompt_end, s.tokens.end()}});
+                         .output = {prompt_end, s.tokens.end()},
+                         .stop_ids = s.ends,
+                         .media = s.spec.media});
   if (point.image != 0) plan.loads.push_back({s.slot, point.image});
 
   const int64_t had = std::max(s.planned, s.leader != nullptr ? 0 : point.pages_from);
@@ -166,7 +169,10 @@ void Scheduler::Impl::start(Sequence& s, const StartPoint& point, StepPlan& plan
   if (s.cached_tokens < 0) {
     s.cached_tokens = s.leader != nullptr ? s.leader->cached_tokens : point.pages_from;
     s.cached_tokens = std::min(s.cached_tokens, s.num_prompt);
-    if (s.leader == nullptr) stats.cached_tokens += s.cached_tokens;
+    if (s.leader == nullptr) {
+      stats.cached_tokens += s.cached_tokens;
+      s.recomputed_tokens = std::max<int64_t>(0, s.cached_tokens - point.position);
+    }
   }
   s.planned = s.applied = point.position;
   s.pages_from = point.pages_from;

@@ -74,8 +74,11 @@ TokenEvent Scheduler::Impl::make_event(Sequence& s) const {
   TokenEvent event;
   event.request = s.spec.request;
   event.index = s.spec.index;
+  event.offset = static_cast<int32_t>(s.num_tokens() - s.num_prompt);
   if (!std::exchange(s.has_first_event, true)) {
     event.cached_tokens = std::max<int64_t>(0, s.cached_tokens);
+    event.recomputed_tokens = s.recomputed_tokens;
+    event.seed = s.spec.seed;
   }
   return event;
 }
@@ -86,17 +89,16 @@ void Scheduler::Impl::take_token(Sequence& s, const SampledToken& token,
     fail(s, token.error, events);
     return;
   }
-  s.tokens.push_back(token.token);
   TokenEvent event = make_event(s);
+  s.tokens.push_back(token.token);
   event.token = token.token;
   event.logprob = token.logprob;
   event.top = token.top;
 
   const int64_t num_output = s.num_tokens() - s.num_prompt;
-  const auto& stop_ids = s.spec.stop_ids;
-  const bool is_stop = (token.token == options.eos_token && !s.spec.params.ignore_eos) ||
-                       std::find(stop_ids.begin(), stop_ids.end(), token.token) != stop_ids.end();
-  if (is_stop && num_output >= s.spec.min_tokens) {
+  const bool is_stop = std::find(s.ends.begin(), s.ends.end(), token.token) != s.ends.end();
+  // A teacher may force one earlier than it could be chosen.
+  if (is_stop && num_output > s.spec.params.min_tokens) {
     event.finish = FinishReason::kStop;
   } else if (num_output >= s.spec.max_tokens) {
     event.finish = FinishReason::kLength;
@@ -180,7 +182,9 @@ void Scheduler::Impl::apply_save(const SaveWork& save, int64_t bytes) {
                     .position = save.position,
                     .bytes = bytes,
                     .has_entrance_rows = true,
-                    .has_decoder_windows = s.is_exact()});
+                    .has_decoder_windows = s.is_exact()},
+                   s.media_between(save.position / options.block_tokens * options.block_tokens,
+                                   save.position));
     drops.insert(drops.end(), dropped.begin(), dropped.end());
   }
   if (is_there && !is_kept) drops.push_back(save.image);

@@ -17,11 +17,22 @@ std::string_view bytes_of(const auto& value) {
 
 // Without a prefix cache a sequence still finds its own blocks again after preemption, and nobody
 // else's.
-BlockKey root_key(const SchedulerOptions& options, int64_t arrival) {
-  if (options.prefix_cache) return options.namespace_key;
+BlockKey root_key(const SchedulerOptions& options, int64_t arrival, const std::string& salt) {
+  if (options.prefix_cache) {
+    if (salt.empty()) return options.namespace_key;
+    const std::string_view parts[] = {"salt", bytes_of(options.namespace_key.digest), salt};
+    return kvcache::namespace_key(parts);
+  }
   const std::string_view parts[] = {"one sequence", bytes_of(options.namespace_key.digest),
                                     bytes_of(arrival)};
   return kvcache::namespace_key(parts);
+}
+
+// What it covers belongs to its content: the same ids behind it may be text.
+MediaStart media_start(const MediaSegment& segment) {
+  const std::string_view parts[] = {"media", bytes_of(segment.digest),
+                                    bytes_of(segment.num_tokens)};
+  return {segment.position, kvcache::namespace_key(parts)};
 }
 
 SchedulerOptions checked(SchedulerOptions o) {
@@ -64,6 +75,8 @@ void Scheduler::add(std::vector<SequenceSpec> samples) {
     s.tokens = std::move(spec.prompt);
     s.num_prompt = s.num_tokens();
     s.spec = std::move(spec);
+    s.ends = s.spec.stop_ids;
+    if (!s.spec.params.ignore_eos) s.ends.push_back(m.options.eos_token);
     FATHOM_CHECK(m.blocks_for(s.max_rows()) <= m.options.num_blocks)
         << s.max_rows() << " rows never fit into " << m.options.num_blocks << " blocks";
     FATHOM_CHECK(m.options.max_context == 0 || s.max_rows() <= m.options.max_context)
@@ -71,7 +84,8 @@ void Scheduler::add(std::vector<SequenceSpec> samples) {
     if (s.spec.prompt_logprobs >= 0) s.spec.prefill = PrefillMode::kExact;
     s.arrival = m.next_arrival++;
     s.arrival_step = m.step;
-    s.root = root_key(m.options, s.arrival);
+    s.root = root_key(m.options, s.arrival, s.spec.cache_salt);
+    for (const MediaSegment& segment : s.spec.media) s.media.push_back(media_start(segment));
     m.requests[s.spec.request].push_back(&s);
     m.sequences.emplace(s.arrival, std::move(owned));
     if (leader != nullptr && s.num_prompt > 1) {
@@ -86,14 +100,14 @@ void Scheduler::add(std::vector<SequenceSpec> samples) {
   }
 }
 
-bool Scheduler::cancel(RequestId request) {
+bool Scheduler::cancel(RequestId request, int32_t index) {
   const auto found = impl_->requests.find(request);
   if (found == impl_->requests.end()) return false;
   bool was_there = false;
   // Followers before their leader: it would let them into the queue.
   const std::vector<Sequence*> samples(found->second.rbegin(), found->second.rend());
   for (Sequence* s : samples) {
-    if (s->phase == Phase::kEnded) continue;
+    if (s->phase == Phase::kEnded || (index != kAllSamples && s->spec.index != index)) continue;
     was_there = true;
     impl_->end(*s);
   }

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/block_key.h"
@@ -58,13 +59,14 @@ struct SequenceSpec {
   uint64_t seed = 0;
   PrefillMode prefill = PrefillMode::kReplay;
   int32_t max_tokens = 1;  // > 0
-  int32_t min_tokens = 0;  // the end token and stop_ids do not end an answer that would be shorter
   int32_t priority = 0;    // lower is served first
   std::vector<int32_t> stop_ids = {};
   std::vector<int32_t> forced = {};  // teacher tokens: output i is forced[i]
   // >= 0: forwards log-probabilities of the prompt (of sample 0), with so many alternatives; takes
   // exact mode by itself.
   int32_t prompt_logprobs = -1;
+  std::vector<MediaSegment> media = {};
+  std::string cache_salt = {};  // sequences share cached blocks with those of the same salt only
 };
 
 struct PromptLogprobEvent {
@@ -93,10 +95,11 @@ class Scheduler {
   // Queues; never fails.  All n samples of a request are one call, with one prompt: the first
   // computes it, the others fork from it.
   void add(std::vector<SequenceSpec> samples);
-  // Ends a request's sequences; their blocks and slots are free for the next plan (blocks of a step
-  // in flight: after it). No event tells of it.  No-op if it is gone.  Returns whether it was
-  // there.
-  bool cancel(RequestId request);
+  // Ends a request's sequences, or the one with this index; their blocks and slots are free for the
+  // next plan (blocks of a step in flight: after it). No event tells of it.  No-op if it is gone.
+  // Returns whether it was there.
+  bool cancel(RequestId request, int32_t index = kAllSamples);
+  static constexpr int32_t kAllSamples = -1;
 
   // The next step; without work if nothing can be computed now.  At most two are in flight.
   StepPlan plan();

@@ -23,6 +23,7 @@ enum class Phase {
 
 struct Sequence {
   SequenceSpec spec;
+  std::vector<int32_t> ends;  // ids that end it: the end token, if it counts, and spec.stop_ids
   Phase phase = Phase::kWaiting;
   int64_t arrival = 0;       // order of add(); never changes
   int64_t arrival_step = 0;  // for ageing
@@ -47,6 +48,7 @@ struct Sequence {
   // Keys of the full blocks of `tokens`, as far as they were needed.
   BlockKey root;
   std::vector<BlockKey> keys;
+  std::vector<MediaStart> media;  // of the prompt, by position
 
   // STATE as it was at preemption; 0: none.
   ImageId image = 0;
@@ -61,6 +63,7 @@ struct Sequence {
   ImageId fork_image = 0;            // saved: followers can start
 
   int64_t cached_tokens = -1;     // -1: was never admitted
+  int64_t recomputed_tokens = 0;  // of these, rows run again at its first start
   bool has_first_event = false;   // a client saw an event
   bool end_save_planned = false;  // an image for the end of the request
   int64_t logprobs_from = 1;      // prompt log-probabilities below this position were forwarded
@@ -92,6 +95,8 @@ struct Sequence {
   // Key of the last block border at or before `position` (the root if there is none).
   const BlockKey& parent_key(int64_t position, int32_t block_tokens);
 
+  // Media that begin in [from, to).
+  std::span<const MediaStart> media_between(int64_t from, int64_t to) const;
   // The ids from that border to `position`.
   std::span<const int32_t> tail(int64_t position, int32_t block_tokens) const;
 };

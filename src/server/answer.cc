@@ -108,10 +108,7 @@ ApiError finish_error(const TokenEvent& event) {
   if (event.finish == FinishReason::kCancelled) {
     return {.status = 503, .message = "the request was ended because the server is shutting down"};
   }
-  ApiError error = api_error(event.error);
-  // The engine's own limit of time.
-  if (event.error.code() == StatusCode::kCancelled) error.status = 504;
-  return error;
+  return api_error(event.error);
 }
 
 void on_codec_thread(const Services& services, std::shared_ptr<Exchange> exchange,

@@ -59,6 +59,9 @@ ApiError api_error(const Status& status) {
       error.status = 503;
       error.retry_after_s = 5;
       break;
+    case StatusCode::kDeadlineExceeded:
+      error.status = 504;
+      break;
     case StatusCode::kUnimplemented:
       error.status = 501;
       break;

@@ -112,7 +112,8 @@ Result<Completion> read_completion(const Services& services, const JsonValue& bo
     out.prompts.push_back({.ids = std::move(raw.ids), .text = std::move(raw.text)});
   }
   FATHOM_TRY(read_counts(services, body, &out));
-  out.request.timeout_s = services.options.request_timeout_s;
+  const double timeout_s = services.options.request_timeout_s;
+  if (timeout_s > 0) out.request.timeout_s = timeout_s;
   return out;
 }
 

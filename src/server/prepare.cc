@@ -89,7 +89,8 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
                                           static_cast<int64_t>(request.prompt.size()),
                                           services.model.context_tokens));
   request.params.max_tokens = static_cast<int32_t>(max_tokens);
-  request.timeout_s = services.options.request_timeout_s;
+  const double timeout_s = services.options.request_timeout_s;
+  if (timeout_s > 0) request.timeout_s = timeout_s;
   return out;
 }
 

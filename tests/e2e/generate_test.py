@@ -34,7 +34,8 @@ class Generate(ProgramTest):
         self.assertEqual((result["text"], result["finish_reason"], result["seed"]), ("280", "stop", 5))
         self.assertEqual(result["token_ids"][-1], 1)
         self.assertEqual(result["usage"], {"prompt_tokens": 9, "completion_tokens": 4,
-                                           "cached_tokens": 0, "drafted": 0, "accepted": 0})
+                                           "cached_tokens": 0,
+                                           "recomputed_tokens": 0, "drafted": 0, "accepted": 0})
         self.assertLessEqual(result["timing"]["ttft_ms"], result["timing"]["e2e_ms"])
 
     def test_reference_kernels_give_the_golden_tokens(self):

@@ -17,7 +17,8 @@ struct Answer {
   // Of each token, then of its alternatives.
   std::vector<TokenLogprob> logprobs;
   std::vector<PromptLogprob> prompt_logprobs;
-  int64_t cached_tokens = 0;
+  int64_t cached_tokens = 0, recomputed_tokens = 0;
+  uint64_t seed = 0;
   FinishReason finish = FinishReason::kNone;
   Status error;
 };
@@ -60,12 +61,15 @@ class Answers {
       a.prompt_logprobs.push_back(p);
     }
     if (e.error.ok() == (e.finish == FinishReason::kError)) fail(e, "an error without its reason");
+    if (e.offset != std::ssize(a.tokens)) fail(e, "a wrong offset");
     if (e.token >= 0) {
       a.tokens.push_back(e.token);
       a.logprobs.push_back({e.token, e.logprob});
       a.logprobs.insert(a.logprobs.end(), e.top.begin(), e.top.end());
     }
     a.cached_tokens += e.cached_tokens;
+    a.recomputed_tokens += e.recomputed_tokens;
+    a.seed += e.seed;
     a.finish = e.finish;
     a.error = e.error;
     if (e.finish != FinishReason::kNone) ++num_finished_;

@@ -73,15 +73,18 @@ class FakeEngine : public testing::TestWithParam<bool> {
   std::vector<int32_t> expected(const Request& r, int32_t index = 0) const {
     const bool exact = r.prefill == PrefillMode::kExact || r.prompt_logprobs >= 0;
     std::vector<int32_t> tokens = r.prompt;
+    std::vector<int32_t> ends = r.stop_ids;
+    if (!r.params.ignore_eos) ends.push_back(harness::kFakeEos);
     while (std::ssize(tokens) < std::ssize(r.prompt) + r.params.max_tokens) {
       const auto num_output = tokens.size() - r.prompt.size();
+      const bool is_early = std::cmp_less(num_output, r.params.min_tokens);
       tokens.push_back(
           num_output < r.forced.size()
               ? r.forced[num_output]
               : harness::fake_next(tokens, std::ssize(r.prompt), exact, options_.scheduler.window,
-                                   *r.params.seed + static_cast<uint64_t>(index), kEosEvery));
-      if (tokens.back() == harness::kFakeEos && !r.params.ignore_eos) break;
-      if (std::count(r.stop_ids.begin(), r.stop_ids.end(), tokens.back()) > 0) break;
+                                   *r.params.seed + static_cast<uint64_t>(index), kEosEvery,
+                                   is_early ? ends : std::vector<int32_t>(), r.media));
+      if (!is_early && std::count(ends.begin(), ends.end(), tokens.back()) > 0) break;
     }
     return {tokens.begin() + std::ssize(r.prompt), tokens.end()};
   }

@@ -82,7 +82,31 @@ TEST_P(EngineRequests, BadOnesAreRefusedByNameAndOthersGoOn) {
   refused(changed([](Request& r) { r.prompt_logprobs = 61; }), kInvalid, "prompt_logprobs is 61");
   refused(changed([](Request& r) { r.prompt_logprobs = -2; }), kInvalid, "prompt_logprobs is -2");
   // A deadline that was over before it was sent must not mean that there is none.
-  refused(changed([](Request& r) { r.timeout_s = -3; }), kInvalid, "timeout_s is -3");
+  refused(changed([](Request& r) { r.timeout_s = -3; }), StatusCode::kDeadlineExceeded,
+          "time limit is over already");
+  refused(changed([](Request& r) { r.timeout_s = 0; }), StatusCode::kDeadlineExceeded,
+          "time limit is over already");
+  refused(changed([](Request& r) { r.params.min_tokens = 31; }), kInvalid, "min_tokens is 31");
+  refused(changed([](Request& r) {
+            r.params.max_tokens = 0;
+            r.params.min_tokens = 190;
+          }),
+          kInvalid, "context is 200");
+  refused(changed([](Request& r) { r.params.bad_words = {{3, 60}}; }), kInvalid, "bad_words is 60");
+  refused(changed([](Request& r) { r.params.allowed_ids = {-1}; }), kInvalid, "allowed_ids is -1");
+  refused(changed([](Request& r) { r.media = {{.position = 15, .num_tokens = 6}}; }), kInvalid,
+          "media segment 0 has 6 tokens from position 15");
+  refused(changed([](Request& r) {
+            r.media = {{.position = 2, .num_tokens = 3}, {.position = 4, .num_tokens = 3}};
+          }),
+          kInvalid, "media segment 1");
+  refused(changed([](Request& r) {
+            r.media = {{.position = 2, .num_tokens = 3}};
+            r.media[0].embeddings = std::make_shared<const std::vector<uint16_t>>(5);
+          }),
+          kInvalid, "embeddings of 5 values");
+  refused(changed([](Request& r) { r.media = {{.position = -1, .num_tokens = 3}}; }), kInvalid,
+          "media segment 0");
   refused(changed([](Request& r) { r.timeout_s = std::nan(""); }), kInvalid, "timeout_s is");
   wait_for(1);
   expect_complete(good, id);

@@ -125,6 +125,9 @@ void FakeExecutor::prepare(const StepPlan& plan) {
     slot.is_started = true;
     slot.seed = start.seed;
     slot.num_prompt = static_cast<int64_t>(start.prompt.size());
+    slot.min_tokens = start.params.min_tokens;
+    slot.stop_ids = start.stop_ids;
+    slot.media = start.media;
     for (const int32_t token : start.prompt) push_token(slot, token);
     for (const int32_t token : start.output) push_token(slot, token);
   }
@@ -160,7 +163,12 @@ void FakeExecutor::prepare(const StepPlan& plan) {
 }
 
 void FakeExecutor::push_token(Slot& slot, int32_t token) {
-  slot.rows.push_back(fake_row(slot.rows.empty() ? 0 : slot.rows.back(), token));
+  const int64_t position = std::ssize(slot.tokens);
+  uint64_t row = fake_row(slot.rows.empty() ? 0 : slot.rows.back(), token);
+  for (const MediaSegment& m : slot.media) {
+    if (position >= m.position && position < m.position + m.num_tokens) row = mix_media(row, m);
+  }
+  slot.rows.push_back(row);
   slot.tokens.push_back(token);
 }
 
@@ -292,7 +300,9 @@ void FakeExecutor::sample(const SegmentPlan& s, Slot& slot, StepResult& result) 
   const int64_t end = s.start + std::ssize(s.ids);
   if (end < s.decoder_start) fail("sampled without a decoder row");
   const uint64_t row = fake_decoder_row(slot.rows[static_cast<size_t>(end - 1)], s.decoder_floor);
-  int32_t token = fake_token(row, slot.seed, end, options_.eos_every);
+  const bool is_early = end - slot.num_prompt < slot.min_tokens;
+  int32_t token = fake_token(row, slot.seed, end, options_.eos_every,
+                             is_early ? slot.stop_ids : std::vector<int32_t>());
   if (s.forced_token >= 0) token = s.forced_token;
   result.tokens.push_back({.slot = s.slot, .token = token, .logprob = fake_logprob(row, token)});
   if (happens(options_.token_error_rate)) {

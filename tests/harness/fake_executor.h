@@ -59,8 +59,10 @@ class FakeExecutor : public Executor {
     bool is_started = false, is_poisoned = false;
     uint64_t seed = 0;
     bool has_image = false;
-    int64_t num_prompt = 0, position = 0;
+    int64_t num_prompt = 0, position = 0, min_tokens = 0;
     std::vector<int32_t> tokens;
+    std::vector<int32_t> stop_ids;
+    std::vector<MediaSegment> media;
     std::vector<uint64_t> rows;  // digests, one a token
     Window encoder, decoder, held;
     std::vector<BlockId> blocks;

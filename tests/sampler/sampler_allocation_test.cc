@@ -41,11 +41,15 @@ TEST(Sampler, SteadyStateAllocatesNothing) {
   params.presence_penalty = 1;
   params.logit_bias = {{7, 1.0f}};
   params.logprobs = 0;
+  params.allowed_ids.resize(4000);
+  for (size_t i = 0; i < 4000; ++i) params.allowed_ids[i] = static_cast<int32_t>(i);
+  params.bad_words = {{5}, {3, 2, 9}};
+  const std::vector<int32_t> forbidden = {11};
 
   const int64_t before = num_allocations;
   for (int position = 0; position < 1000; ++position) {
     Result<Sample> sample =
-        sampler.sample(logits, params, 1, position, {history, history}, allowed);
+        sampler.sample(logits, params, 1, position, {history, history}, allowed, forbidden);
     if (!sample) FAIL() << sample.error().to_string();
   }
   EXPECT_EQ(num_allocations - before, 0);

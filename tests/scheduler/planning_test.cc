@@ -102,7 +102,7 @@ TEST(Planning, StopIdsAndTheEndTokenWaitForMinTokens) {
   request.params.ignore_eos = false;
   request.forced = {30, harness::kFakeEos, 31, 32, 31};
   request.stop_ids = {31};
-  request.min_tokens = 4;
+  request.params.min_tokens = 4;
   d.add(request);
   d.run();
   EXPECT_EQ((d.tokens[{1, 0}]), request.forced);

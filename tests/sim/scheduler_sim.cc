@@ -92,18 +92,20 @@ Sample expected_sample(const Scene& scene, const SequenceSpec& spec) {
   std::vector<int32_t> tokens = spec.prompt;
   const auto num_prompt = std::ssize(tokens);
   const bool exact = spec.prefill == PrefillMode::kExact || spec.prompt_logprobs >= 0;
+  std::vector<int32_t> ends = spec.stop_ids;
+  if (!spec.params.ignore_eos) ends.push_back(harness::kFakeEos);
   while (sample.reason == FinishReason::kNone) {
+    const bool is_early = std::ssize(sample.expected) < spec.params.min_tokens;
     int32_t token = harness::fake_next(tokens, num_prompt, exact, scene.options.window, spec.seed,
-                                       scene.executor.eos_every);
+                                       scene.executor.eos_every,
+                                       is_early ? ends : std::vector<int32_t>(), spec.media);
     const size_t output = sample.expected.size();
     if (output < spec.forced.size()) token = spec.forced[output];
     tokens.push_back(token);
     sample.expected.push_back(token);
-    const auto& stops = spec.stop_ids;
-    const bool is_stop = (token == harness::kFakeEos && !spec.params.ignore_eos) ||
-                         std::find(stops.begin(), stops.end(), token) != stops.end();
+    const bool is_stop = std::find(ends.begin(), ends.end(), token) != ends.end();
     const auto num_output = static_cast<int32_t>(output + 1);
-    if (is_stop && num_output >= spec.min_tokens) {
+    if (is_stop && !is_early) {
       sample.reason = FinishReason::kStop;
     } else if (num_output >= spec.max_tokens) {
       sample.reason = FinishReason::kLength;
@@ -137,6 +139,25 @@ std::vector<int32_t> make_prompt(Dice& dice, uint64_t seed, const std::vector<Si
   return prompt;
 }
 
+// Images, some of them those of the request whose prompt this one begins with.
+std::vector<MediaSegment> make_media(Dice& dice, const std::vector<SimRequest>& earlier,
+                                     int64_t num_prompt) {
+  std::vector<MediaSegment> media;
+  if (!earlier.empty() && dice.one_in(2)) media = earlier.back().specs[0].media;
+  std::erase_if(media,
+                [&](const MediaSegment& m) { return m.position + m.num_tokens > num_prompt; });
+  int64_t from = media.empty() ? 0 : media.back().position + media.back().num_tokens;
+  while (from < num_prompt && dice.one_in(5)) {
+    MediaSegment m;
+    m.position = dice.in(from, num_prompt - 1);
+    m.num_tokens = dice.in(1, num_prompt - m.position);
+    m.digest[0] = static_cast<uint8_t>(dice.in(1, 3));
+    from = m.position + m.num_tokens;
+    media.push_back(m);
+  }
+  return media;
+}
+
 SimRequest make_request(const Scene& scene, uint64_t seed, int i,
                         const std::vector<SimRequest>& earlier) {
   Dice dice(harness::mix(seed, static_cast<uint64_t>(1000 + i)));
@@ -148,10 +169,14 @@ SimRequest make_request(const Scene& scene, uint64_t seed, int i,
   spec.max_tokens = static_cast<int32_t>(dice.in(1, most));
   spec.prompt = make_prompt(dice, seed, earlier,
                             static_cast<size_t>(std::min<int64_t>(room - spec.max_tokens, 180)));
+  spec.media = make_media(dice, earlier, std::ssize(spec.prompt));
+  if (dice.one_in(6)) spec.cache_salt = "another tenant";
   spec.params.ignore_eos = dice.one_in(5);
   spec.prefill = dice.one_in(3) ? PrefillMode::kExact : PrefillMode::kReplay;
   spec.priority = static_cast<int32_t>(dice.in(0, 2));
-  if (dice.one_in(4)) spec.min_tokens = static_cast<int32_t>(dice.in(0, spec.max_tokens));
+  if (dice.one_in(4)) {
+    spec.params.min_tokens = static_cast<int32_t>(dice.in(0, spec.max_tokens));
+  }
   if (dice.one_in(4)) spec.stop_ids = {static_cast<int32_t>(dice.in(2, 8)), 9};
   if (dice.one_in(6)) {
     for (int64_t n = dice.in(1, 30); n > 0; --n) {

@@ -11,50 +11,14 @@
 #include <vector>
 
 #include "device/cpu_features.h"
-#include "engine/answers.h"
-#include "engine/engine_loop.h"
+#include "engine/model/model_engine.h"
 #include "harness/random_values.h"
-#include "harness/test_model.h"
-#include "runner/local_executor.h"
 
 namespace fathom::engine {
 namespace {
 
 constexpr int32_t kBlockTokens = 16, kSmallBlockTokens = 4;
 constexpr int32_t kLongestPrompt = 400, kLongestAnswer = 16;
-
-struct Condition {
-  std::string name;
-  int32_t num_slots = 6;
-  int32_t num_blocks = 300;
-  int32_t step_tokens = 512;
-  int num_threads = 2;
-  bool small_blocks = false;  // a sequence then asks for more of them often
-  bool asynchronous = true;
-  bool prefix_cache = true;
-  int64_t resume_every = 64;
-  int64_t resume_budget_bytes = int64_t{1} << 28;
-  uint64_t order = 0;  // != 0: requests in an order drawn from it
-  int num_rounds = 1;  // all requests so often; the last round is compared
-};
-
-// What must be the same, in an order that can be compared.
-std::vector<uint32_t> bits_of(const Answer& a) {
-  std::vector<uint32_t> bits;
-  const auto add = [&](const TokenLogprob& t) {
-    uint32_t value = 0;
-    std::memcpy(&value, &t.logprob, 4);
-    bits.push_back(static_cast<uint32_t>(t.id));
-    bits.push_back(value);
-  };
-  for (const TokenLogprob& t : a.logprobs) add(t);
-  for (const PromptLogprob& p : a.prompt_logprobs) {
-    add(p.token);
-    for (const TokenLogprob& t : p.top) add(t);
-  }
-  bits.push_back(static_cast<uint32_t>(a.finish));
-  return bits;
-}
 
 class Invariance : public testing::Test {
  protected:
@@ -105,36 +69,18 @@ class Invariance : public testing::Test {
     }
   }
 
-  std::unique_ptr<EngineLoop> make_engine(const Condition& c) {
-    test::TestModel& model = models_[c.small_blocks ? 2 : c.num_threads - 1];
-    auto executor = runner::LocalExecutor::create(
-        model.model(),
-        {.num_slots = c.num_slots, .num_blocks = c.num_blocks, .asynchronous = c.asynchronous});
-    EngineLoopOptions o;
-    o.vocab_size = model.config().vocab_size;
-    o.asynchronous = c.asynchronous;
-    o.now_s = [] { return 0.0; };
-    o.scheduler.num_slots = c.num_slots;
-    o.scheduler.num_blocks = c.num_blocks;
-    o.scheduler.block_tokens = model.model().kv_layout().block_tokens();
-    o.scheduler.step_tokens = c.step_tokens;
-    o.scheduler.window = model.config().sliding_window;
-    o.scheduler.max_context = model.config().max_position_embeddings;
-    o.scheduler.eos_token = model.config().eos_token_id;
-    o.scheduler.resume_every = c.resume_every;
-    o.scheduler.resume_budget_bytes = c.resume_budget_bytes;
-    o.scheduler.prefix_cache = c.prefix_cache;
-    return std::make_unique<EngineLoop>(o, *std::move(executor));
+  std::unique_ptr<EngineLoop> engine_for(const Condition& c) {
+    return make_engine(c, models_[c.small_blocks ? 2 : c.num_threads - 1]);
   }
 
   // Each sample as a request of its own, one after the other, nothing kept between them.
   void run_alone() {
-    const auto engine = make_engine({.name = "alone",
-                                     .num_slots = 1,
-                                     .num_threads = 1,
-                                     .asynchronous = false,
-                                     .prefix_cache = false,
-                                     .resume_budget_bytes = 0});
+    const auto engine = engine_for({.name = "alone",
+                                    .num_slots = 1,
+                                    .num_threads = 1,
+                                    .asynchronous = false,
+                                    .prefix_cache = false,
+                                    .resume_budget_bytes = 0});
     Answers answers;
     for (const Request& request : requests_) {
       for (int32_t i = 0; i < request.n; ++i) {
@@ -157,7 +103,7 @@ class Invariance : public testing::Test {
   }
 
   EngineStats compare(const Condition& c) {
-    const auto engine = make_engine(c);
+    const auto engine = engine_for(c);
     std::vector<size_t> order(requests_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     harness::Random random(c.order);

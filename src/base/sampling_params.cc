@@ -47,6 +47,43 @@ Status check_penalties(const SamplingParams& p) {
   return {};
 }
 
+Status check_ids(const std::vector<int32_t>& ids, int32_t vocab_size, const std::string& field) {
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < vocab_size) continue;
+    return wrong("a token id of " + field, std::to_string(id),
+                 "0 to " + std::to_string(vocab_size - 1));
+  }
+  return {};
+}
+
+Status check_masks(const SamplingParams& p, int32_t vocab_size) {
+  FATHOM_TRY(check_ids(p.allowed_ids, vocab_size, "allowed_ids"));
+  if (p.bad_words.size() > SamplingParams::kMaxBadWords) {
+    return wrong("the number of bad_words", std::to_string(p.bad_words.size()),
+                 "0 to " + std::to_string(SamplingParams::kMaxBadWords));
+  }
+  for (const std::vector<int32_t>& word : p.bad_words) {
+    if (word.empty() || word.size() > SamplingParams::kMaxBadWordTokens) {
+      return wrong("the number of token ids in one of bad_words", std::to_string(word.size()),
+                   "1 to " + std::to_string(SamplingParams::kMaxBadWordTokens));
+    }
+    FATHOM_TRY(check_ids(word, vocab_size, "bad_words"));
+  }
+  return {};
+}
+
+Status check_limits(const SamplingParams& p) {
+  if (p.max_tokens < 0) {
+    return wrong("max_tokens", std::to_string(p.max_tokens), "0 (the default limit) or more");
+  }
+  if (p.min_tokens < 0) return wrong("min_tokens", std::to_string(p.min_tokens), "0 or more");
+  if (p.max_tokens > 0 && p.min_tokens > p.max_tokens) {
+    return wrong("min_tokens", std::to_string(p.min_tokens),
+                 "0 to max_tokens, " + std::to_string(p.max_tokens));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status SamplingParams::validate(int32_t vocab_size) const {
@@ -65,10 +102,8 @@ Status SamplingParams::validate(int32_t vocab_size) const {
     return wrong("logprobs", std::to_string(logprobs),
                  "-1 (none) to " + std::to_string(vocab_size) + " (the vocabulary)");
   }
-  if (max_tokens < 0) {
-    return wrong("max_tokens", std::to_string(max_tokens), "0 (the default limit) or more");
-  }
-  return {};
+  FATHOM_TRY(check_masks(*this, vocab_size));
+  return check_limits(*this);
 }
 
 }  // namespace fathom

@@ -50,6 +50,26 @@ TEST(SamplingParams, AWrongFieldIsNamedWithItsValueAndWhatIsAllowed) {
        "logprobs is 11; allowed: -1 (none) to 10 (the vocabulary)"},
       {[](SamplingParams& p) { p.max_tokens = -5; },
        "max_tokens is -5; allowed: 0 (the default limit) or more"},
+      {[](SamplingParams& p) { p.min_tokens = -1; }, "min_tokens is -1; allowed: 0 or more"},
+      {[](SamplingParams& p) {
+         p.min_tokens = 9;
+         p.max_tokens = 8;
+       },
+       "min_tokens is 9; allowed: 0 to max_tokens, 8"},
+      {[](SamplingParams& p) {
+         p.allowed_ids = {3, 10};
+       },
+       "a token id of allowed_ids is 10; allowed: 0 to 9"},
+      {[](SamplingParams& p) {
+         p.bad_words = {{1}, {2, -4}};
+       },
+       "a token id of bad_words is -4; allowed: 0 to 9"},
+      {[](SamplingParams& p) {
+         p.bad_words = {{1}, {}};
+       },
+       "the number of token ids in one of bad_words is 0; allowed: 1 to 64"},
+      {[](SamplingParams& p) { p.bad_words.assign(1025, {1}); },
+       "the number of bad_words is 1025; allowed: 0 to 1024"},
   };
   for (const Case& c : cases) {
     SamplingParams params;
