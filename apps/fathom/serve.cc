@@ -28,14 +28,17 @@ bool is_loopback(const std::string& host) {
 
 Result<server::ApiKeys> load_keys(const ServeOptions& options) {
   if (!options.keys_file.empty()) {
+    FATHOM_ASSIGN(const std::string text, read_text(options.keys_file));
+    FATHOM_ASSIGN(
+        server::ApiKeys keys,
+        server::ApiKeys::parse(text, options.keys_file, options.server.key_requests_per_minute,
+                               options.server.key_concurrency));
     struct stat info {};
     if (stat(options.keys_file.c_str(), &info) == 0 && (info.st_mode & S_IROTH) != 0) {
       std::fprintf(stderr, "fathom: warning: %s can be read by every user of this machine\n",
                    options.keys_file.c_str());
     }
-    FATHOM_ASSIGN(const std::string text, read_text(options.keys_file));
-    return server::ApiKeys::parse(text, options.keys_file, options.server.key_requests_per_minute,
-                                  options.server.key_concurrency);
+    return keys;
   }
   if (!is_loopback(options.server.http.host) && !options.open_to_network) {
     return wrong_use("--host " + options.server.http.host +

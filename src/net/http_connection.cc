@@ -82,13 +82,16 @@ void HttpConnection::advance() {
   // A request may be answered at once in here, which must not begin another round.
   if (advancing_) return;
   advancing_ = true;
-  while (phase_ != Phase::kAnswer && phase_ != Phase::kClosed && step()) {
+  std::string_view left = input_;
+  while (phase_ != Phase::kAnswer && phase_ != Phase::kClosed && step(&left)) {
   }
+  input_.erase(0, input_.size() - left.size());
+  if (phase_ == Phase::kClosed) input_.clear();
   advancing_ = false;
 }
 
-bool HttpConnection::step() {
-  switch (parser_.parse(&input_)) {
+bool HttpConnection::step(std::string_view* input) {
+  switch (parser_.parse(input)) {
     case HttpParser::Outcome::kMore:
       if (phase_ == Phase::kIdle && parser_.has_begun()) phase_ = Phase::kHead;
       return false;
@@ -195,7 +198,6 @@ void HttpConnection::end_stream() {
 void HttpConnection::finish_answer() {
   if (close_after_) {
     phase_ = Phase::kClosed;
-    input_.clear();
     return;
   }
   phase_ = Phase::kIdle;
@@ -208,7 +210,6 @@ void HttpConnection::refuse(HttpResponse response) {
   write_head(response, /*is_stream=*/false);
   if (!head_only_) output_ += response.body;
   phase_ = Phase::kClosed;
-  input_.clear();
 }
 
 void HttpConnection::time_out() {

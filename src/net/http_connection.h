@@ -65,7 +65,7 @@ class HttpConnection {
 
  private:
   void advance();
-  bool step();  // false: more bytes or an answer are needed
+  bool step(std::string_view* input);  // false: more bytes or an answer are needed
   void take_head();
   void finish_answer();
   void refuse(HttpResponse response);

@@ -142,6 +142,10 @@ HttpParser::Outcome HttpParser::check_head() {
   if (b.num_content_length + b.num_transfer_encoding > 1) {
     return fail(400, "the length of the body is given twice");
   }
+  // Beast takes "5, 5" for 5.
+  if (r.header("content-length").find_first_not_of("0123456789") != std::string_view::npos) {
+    return fail(400, "the length of the body is no number");
+  }
   if (b.num_transfer_encoding == 1) {
     if (b.version == 10) return fail(400, "HTTP/1.0 has no Transfer-Encoding");
     if (lower({r.header("transfer-encoding").data(), r.header("transfer-encoding").size()}) !=
@@ -167,7 +171,7 @@ HttpParser::Outcome HttpParser::check_head() {
   return Outcome::kHead;
 }
 
-HttpParser::Outcome HttpParser::parse(std::string* bytes) {
+HttpParser::Outcome HttpParser::parse(std::string_view* bytes) {
   Beast& b = *beast_;
   while (true) {
     if (b.head_done && !b.head_reported) {
@@ -176,19 +180,19 @@ HttpParser::Outcome HttpParser::parse(std::string* bytes) {
     }
     if (b.is_done()) return Outcome::kDone;
     // Empty lines before a request are allowed (RFC 9112, 2.2), but they are not its beginning.
-    while (!b.begun && bytes->starts_with("\r\n")) bytes->erase(0, 2);
+    while (!b.begun && bytes->starts_with("\r\n")) bytes->remove_prefix(2);
     if (bytes->empty() || (!b.begun && *bytes == "\r")) return Outcome::kMore;
     b.begun = true;
     error_code ec;
-    const size_t used = b.put(boost::asio::buffer(*bytes), ec);
+    const size_t used = b.put(boost::asio::buffer(bytes->data(), bytes->size()), ec);
     if (!b.head_done || !b.head_reported) {
       // Beast joins folded lines (RFC 9112, 5.2); others may not.
-      const std::string_view head = std::string_view(*bytes).substr(0, used);
+      const std::string_view head = bytes->substr(0, used);
       if (head.find("\n ") != head.npos || head.find("\n\t") != head.npos) {
         return fail(400, "a header line is folded");
       }
     }
-    bytes->erase(0, used);
+    bytes->remove_prefix(used);
     if (ec == http::error::need_more) {
       // Beast wants lines whole, also those between chunks, which it does not limit.
       if (bytes->size() > limits_.max_header_bytes) {

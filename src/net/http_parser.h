@@ -24,10 +24,11 @@ class HttpParser {
   explicit HttpParser(const HttpLimits& limits);
   ~HttpParser();
 
-  // Takes bytes from the front of `*bytes`.  Refused beside what is no HTTP/1.0 or 1.1: more than
-  // the limits; Content-Length twice or beside Transfer-Encoding; any coding but "chunked"; no
-  // Host or two; a line folded; a method that is no word.
-  Outcome parse(std::string* bytes);
+  // Takes bytes from the front of `*bytes`; what is left comes again with what follows it.  Refused
+  // beside what is no HTTP/1.0 or 1.1: more than the limits; Content-Length twice or beside
+  // Transfer-Encoding; any coding but "chunked"; no Host or two; a line folded; a method that is no
+  // word.
+  Outcome parse(std::string_view* bytes);
 
   // Of kHead and kDone.  After kDone it can be moved from, and reset() begins the next.
   HttpRequest& request();

@@ -123,6 +123,7 @@ class HttpServer::Impl {
   const ServerState& state() const { return state_; }
 
   void stop_listening() {
+    if (state_.stopped) return;
     run_on(*loops_[0], [this] {
       error_code ignored;
       acceptor_->close(ignored);
@@ -131,7 +132,7 @@ class HttpServer::Impl {
 
   void flush(int timeout_ms) {
     const auto deadline = Clock::now() + milliseconds(timeout_ms);
-    while (Clock::now() < deadline) {
+    while (!state_.stopped && Clock::now() < deadline) {
       bool sending = false;
       for (const auto& loop : loops_) {
         run_on(*loop, [&sending, &loop] { sending = sending || loop->sending(); });

@@ -81,6 +81,7 @@ bool start_generations(const Services& services, const std::shared_ptr<Exchange>
   record.prepare_s = prepare_s;
   for (auto& [request, generation] : generations) {
     if (watch->closed()) return false;
+    request.cache_salt = exchange->key();
     const Result<RequestId> id =
         services.generations.start(std::move(request), std::move(generation), record);
     if (!id) {

@@ -96,6 +96,9 @@ class CompletionPart : public Generation {
     }
     return true;
   }
+  bool sample_done(int32_t index) const override {
+    return answer_->done() || answer_->choice_done(first_ + static_cast<size_t>(index));
+  }
 
  private:
   std::shared_ptr<CompletionAnswer> answer_;

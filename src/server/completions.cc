@@ -49,10 +49,10 @@ Status read_stream(const JsonValue& body, CompletionOptions* options) {
   return Status();
 }
 
-Status read_sampling(const JsonValue& body, Completion* out) {
+Status read_sampling(const Services& services, const JsonValue& body, Completion* out) {
   Request& request = out->request;
   SamplingParams& params = request.params;
-  FATHOM_TRY(read_engine_fields(body, &request));
+  FATHOM_TRY(read_engine_fields(*services.model.tokenizer, body, &request));
   FATHOM_ASSIGN(const auto temperature, number_field(body, "temperature", 0, 2));
   params.temperature = static_cast<float>(temperature.value_or(1));
   FATHOM_ASSIGN(const auto top_p, number_field(body, "top_p", 1e-6, 1));
@@ -102,7 +102,7 @@ Result<Completion> read_completion(const Services& services, const JsonValue& bo
   FATHOM_ASSIGN(out.options.echo, bool_field(body, "echo", false));
   FATHOM_TRY(read_stop(body, &out.options));
   FATHOM_TRY(read_stream(body, &out.options));
-  FATHOM_TRY(read_sampling(body, &out));
+  FATHOM_TRY(read_sampling(services, body, &out));
   FATHOM_ASSIGN(const bool add_bos, bool_field(body, "add_special_tokens", true));
   const JsonValue* prompt = json_field(body, "prompt");
   if (prompt == nullptr) return bad_request("invalid request body: missing field `prompt`");

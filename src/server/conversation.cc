@@ -132,6 +132,7 @@ void answer(const Services& services, Protocol protocol, const std::shared_ptr<E
     }
     if (const JsonValue* previous = json_field(*body, "previous_response_id")) {
       info.previous_response_id = *previous->if_string();
+      body->if_object()->erase("previous_response_id");  // the codec keeps no responses
     }
     info.stored = history->store;
     if (history->store) {

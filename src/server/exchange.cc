@@ -10,24 +10,29 @@ constexpr int kClientClosed = 499;  // as nginx logs it
 }  // namespace
 
 Exchange::Exchange(net::HttpRequest request, std::shared_ptr<net::Responder> responder,
-                   net::HttpHeaders headers, HttpRecord record, Dialect dialect,
-                   std::function<void(const HttpRecord&)> done)
+                   net::HttpHeaders headers, HttpRecord record, Dialect dialect, Hooks hooks)
     : request_(std::move(request)),
       responder_(std::move(responder)),
       headers_(std::move(headers)),
       record_(std::move(record)),
       dialect_(dialect),
-      done_(std::move(done)) {}
+      hooks_(std::move(hooks)) {}
 
 Exchange::~Exchange() {
   if (record_.status == 0) record_.status = responder_->closed() ? kClientClosed : 500;
   if (streaming_ && responder_->closed()) record_.status = kClientClosed;
-  if (done_) done_(record_);
+  release();
+  if (hooks_.done) hooks_.done(record_);
+}
+
+void Exchange::release() {
+  if (!released_.exchange(true) && hooks_.release) hooks_.release();
 }
 
 void Exchange::reply(int status, std::string body, std::string_view content_type,
                      net::HttpHeaders more) {
   record_.status = responder_->closed() ? kClientClosed : status;
+  release();
   net::HttpResponse response{.status = status, .headers = headers_, .body = std::move(body)};
   response.headers.emplace_back("content-type", content_type);
   for (auto& header : more) response.headers.push_back(std::move(header));

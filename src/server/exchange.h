@@ -4,6 +4,7 @@
 // over (without an answer the client gets 500).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -19,10 +20,15 @@ namespace fathom::server {
 
 class Exchange {
  public:
-  // `headers`: those that every answer gets.  `done` is called once, at the end.
+  struct Hooks {
+    // Once, before the client can see that the answer is whole, or when it has gone.
+    std::function<void()> release;
+    // Once, at the end.
+    std::function<void(const HttpRecord&)> done;
+  };
+  // `headers`: those that every answer gets.
   Exchange(net::HttpRequest request, std::shared_ptr<net::Responder> responder,
-           net::HttpHeaders headers, HttpRecord record, Dialect dialect,
-           std::function<void(const HttpRecord&)> done);
+           net::HttpHeaders headers, HttpRecord record, Dialect dialect, Hooks hooks);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -46,7 +52,10 @@ class Exchange {
     begin_events();
     responder_->write(std::move(text));
   }
-  void end_events() { responder_->end(); }
+  void end_events() {
+    release();
+    responder_->end();
+  }
   // The text of an error within a stream.
   std::string error_event(const ApiError& error) const;
 
@@ -62,7 +71,10 @@ class Exchange {
   net::HttpHeaders headers_;
   HttpRecord record_;
   Dialect dialect_;
-  std::function<void(const HttpRecord&)> done_;
+  void release();
+
+  Hooks hooks_;
+  std::atomic<bool> released_{false};
   std::mutex mutex_;
   bool streaming_ = false;  // guarded by mutex_
 };

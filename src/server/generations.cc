@@ -73,26 +73,37 @@ void Generations::loop() {
   }
 }
 
+// What a request gets is handed on before the next request's events are looked at, so that io
+// threads send the first answers of a batch while the last are still being written.
 void Generations::take_round(const std::vector<TokenEvent>& events) {
-  std::vector<std::pair<RequestId, std::shared_ptr<Open>>> touched;
-  for (const TokenEvent& event : events) {
-    std::shared_ptr<Open> open;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto it = open_.find(event.request);
-      if (it == open_.end()) continue;  // was done before its engine was
-      open = it->second;
-    }
-    note(event, open.get());
-    if (!open->generation->done()) open->generation->take(event);
-    if (!open->touched) touched.emplace_back(event.request, open);
-    open->touched = true;
-  }
-  for (const auto& [id, open] : touched) {
-    open->touched = false;
+  RequestId current = 0;
+  std::shared_ptr<Open> open;
+  const auto hand_on = [&] {
+    if (open == nullptr) return;
     open->generation->flush();
-    if (open->generation->done() || open->samples_left == 0) finish(id);
+    if (open->generation->done() || open->samples_left == 0) finish(current);
+  };
+  for (const TokenEvent& event : events) {
+    if (event.request != current) {
+      hand_on();
+      current = event.request;
+      const std::lock_guard lock(mutex_);
+      const auto it = open_.find(current);
+      open = it == open_.end() ? nullptr : it->second;  // null: was done before its engine was
+    }
+    if (open != nullptr) take(event, open.get());
   }
+  hand_on();
+}
+
+void Generations::take(const TokenEvent& event, Open* open) {
+  note(event, open);
+  Generation& generation = *open->generation;
+  if (generation.done()) return;
+  generation.take(event);
+  const bool stopped = event.finish == FinishReason::kNone && event.token >= 0 &&
+                       generation.sample_done(event.index) && !generation.done();
+  if (stopped) engine_.cancel(event.request, event.index);  // the others go on
 }
 
 void Generations::note(const TokenEvent& event, Open* open) {

@@ -15,16 +15,18 @@
 
 namespace fathom::server {
 
-// One request to the engine.  Thread: take(), flush() and done() on the event thread.
+// One request to the engine.  Thread: all functions on the event thread.
 class Generation {
  public:
   virtual ~Generation() = default;
   // Events of this request, in order.
   virtual void take(const TokenEvent& event) = 0;
-  // After all that the engine had: sends what came together.
+  // After events that came together: sends what they gave.
   virtual void flush() = 0;
   // Nothing more is wanted of the engine.
   virtual bool done() const = 0;
+  // The same of one sample.
+  virtual bool sample_done(int32_t /*index*/) const { return done(); }
 };
 
 class Generations {
@@ -49,11 +51,11 @@ class Generations {
     GenerationRecord record;
     Clock::time_point started, last_token;
     int32_t samples_left = 1;
-    bool touched = false;  // has events in this round
   };
 
   void loop();
   void take_round(const std::vector<TokenEvent>& events);
+  void take(const TokenEvent& event, Open* open);
   void note(const TokenEvent& event, Open* open);
   void finish(RequestId request);
 

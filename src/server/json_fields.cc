@@ -107,7 +107,25 @@ Result<std::vector<int32_t>> ids_field(const codec::JsonValue& body, std::string
   return out;
 }
 
-Status read_engine_fields(const codec::JsonValue& body, Request* request) {
+namespace {
+
+// A word as it stands at the beginning of a text and behind a space: two sequences of ids.
+Status read_bad_words(const codec::Tokenizer& tokenizer, const codec::JsonValue& body,
+                      SamplingParams* params) {
+  FATHOM_ASSIGN(const std::vector<std::string> words, strings_field(body, "bad_words"));
+  for (const std::string& word : words) {
+    if (word.empty()) return wrong("bad_words", "words that are not empty");
+    for (const std::string& form : {word, " " + word}) {
+      params->bad_words.push_back(tokenizer.encode(form, /*recognize_added=*/false));
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status read_engine_fields(const codec::Tokenizer& tokenizer, const codec::JsonValue& body,
+                          Request* request) {
   SamplingParams& params = request->params;
   // -1 is what vLLM's clients send for "all".
   FATHOM_ASSIGN(const auto top_k, integer_field(body, "top_k", -1, INT32_MAX));
@@ -118,6 +136,10 @@ Status read_engine_fields(const codec::JsonValue& body, Request* request) {
   if (repetition) params.repetition_penalty = static_cast<float>(*repetition);
   FATHOM_TRY(read_logit_bias(body, &params));
   FATHOM_ASSIGN(params.ignore_eos, bool_field(body, "ignore_eos", false));
+  FATHOM_ASSIGN(const auto min_tokens, integer_field(body, "min_tokens", 0, INT32_MAX));
+  if (min_tokens) params.min_tokens = static_cast<int32_t>(*min_tokens);
+  FATHOM_ASSIGN(params.allowed_ids, ids_field(body, "allowed_token_ids"));
+  FATHOM_TRY(read_bad_words(tokenizer, body, &params));
   FATHOM_ASSIGN(request->stop_ids, ids_field(body, "stop_token_ids"));
   FATHOM_ASSIGN(const auto priority, integer_field(body, "priority", -1'000'000, 1'000'000));
   if (priority) request->priority = static_cast<int32_t>(*priority);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "codec/json_value.h"
+#include "codec/tokenizer.h"
 #include "fathom/request.h"
 #include "fathom/status.h"
 
@@ -25,8 +26,9 @@ Result<std::vector<std::string>> strings_field(const codec::JsonValue& body, std
 // A list of token ids.
 Result<std::vector<int32_t>> ids_field(const codec::JsonValue& body, std::string_view name);
 
-// top_k, min_p, repetition_penalty, logit_bias, ignore_eos, stop_token_ids, priority: the names of
-// vLLM's API, in all protocols.
-Status read_engine_fields(const codec::JsonValue& body, Request* request);
+// top_k, min_p, repetition_penalty, logit_bias, min_tokens, ignore_eos, stop_token_ids,
+// allowed_token_ids, bad_words, priority: the names of vLLM's API, in all protocols.
+Status read_engine_fields(const codec::Tokenizer& tokenizer, const codec::JsonValue& body,
+                          Request* request);
 
 }  // namespace fathom::server

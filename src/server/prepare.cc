@@ -73,7 +73,7 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
   PreparedConversation out;
   FATHOM_ASSIGN(out.chat, read_conversation(services, protocol, body));
   Request& request = out.request;
-  FATHOM_TRY(read_engine_fields(body, &request));
+  FATHOM_TRY(read_engine_fields(*services.model.tokenizer, body, &request));
   FATHOM_ASSIGN(request.prompt, encode_conversation(services, out.chat));
   const codec::InferenceOptions& inference = out.chat.inference;
   request.params.temperature = inference.temperature;

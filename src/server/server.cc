@@ -248,11 +248,17 @@ void Server::handle(HttpRequest request, std::shared_ptr<net::Responder> respond
   const auto begun = Clock::now();
   auto exchange = std::make_shared<Exchange>(
       std::move(request), std::move(responder), std::move(headers), std::move(record),
-      route.dialect, [this, entered, key, begun](HttpRecord done) {
-        if (entered) limits_.leave(key);
-        done.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-        observer_.http_done(done);
-      });
+      route.dialect,
+      Exchange::Hooks{.release =
+                          [this, entered, key] {
+                            if (entered) limits_.leave(key);
+                          },
+                      .done =
+                          [this, begun](HttpRecord done) {
+                            done.seconds =
+                                std::chrono::duration<double>(Clock::now() - begun).count();
+                            observer_.http_done(done);
+                          }});
   if (!verdict.allowed) {
     return exchange->fail(
         {.status = 429, .message = verdict.why, .retry_after_s = verdict.retry_after_s});
