@@ -44,8 +44,8 @@ std::optional<std::string> decode_percent(std::string_view text) {
 class Loader {
  public:
   Loader(std::span<const ImageSource> sources, const ImageLimits& limits,
-         const ImagePlanConfig& config)
-      : sources_(sources), limits_(limits), config_(config) {}
+         const ImagePlanConfig& config, ImageFetcher* fetcher)
+      : sources_(sources), limits_(limits), config_(config), fetcher_(fetcher) {}
 
   LoadedImages load() && {
     if (sources_.size() > limits_.max_images) {
@@ -54,6 +54,7 @@ class Loader {
               " images per request, got " + std::to_string(sources_.size()));
       return std::move(out_);
     }
+    if (fetcher_ != nullptr) fetch_all();
     std::map<std::string_view, size_t> index_in_path;
     for (const ImageSource& source : sources_) {
       const size_t k = index_in_path[source.path]++;
@@ -66,13 +67,28 @@ class Loader {
   }
 
  private:
-  void set(ImageErrorKind kind, std::string text) {
-    out_.error = ImageError{kind, kind == ImageErrorKind::kFetch, std::move(text)};
+  void fetch_all() {
+    std::vector<std::string> urls;
+    for (const ImageSource& source : sources_) {
+      if (source.kind == ImageSource::Kind::kUrl) urls.push_back(source.data);
+    }
+    if (urls.empty()) return;
+    fetched_ = fetcher_->fetch(urls, limits_.max_image_bytes, limits_.max_total_bytes);
+  }
+
+  void set(ImageErrorKind kind, std::string text, bool retryable = false) {
+    out_.error = ImageError{kind, retryable, std::move(text)};
   }
   void unsupported(ImageErrorKind kind) { set(kind, place_ + std::string(kUnsupported)); }
   void too_large() {
     set(ImageErrorKind::kImageTooLarge, place_ + "image file size exceeds limit " +
                                             std::to_string(limits_.max_image_bytes >> 20) + " MB");
+  }
+
+  void total_too_large(size_t bytes) {
+    set(ImageErrorKind::kTotalSizeTooLarge,
+        "Total image size exceeds the limit: max " + std::to_string(limits_.max_total_bytes >> 20) +
+            " MB per request, got " + std::to_string(bytes >> 20) + " MB");
   }
 
   void load_one(const ImageSource& source) {
@@ -85,19 +101,14 @@ class Loader {
         decode_data_url(source.data, &image.bytes);
         break;
       case ImageSource::Kind::kUrl:
-        set(ImageErrorKind::kFetch, place_ + "Failed to download image from URL");
+        take_fetched(&image.bytes);
         break;
     }
     if (out_.error) return;
     if (image.bytes.empty()) return unsupported(ImageErrorKind::kEmptyImage);
     if (image.bytes.size() > limits_.max_image_bytes) return too_large();
     total_bytes_ += image.bytes.size();
-    if (total_bytes_ > limits_.max_total_bytes) {
-      return set(ImageErrorKind::kTotalSizeTooLarge,
-                 "Total image size exceeds the limit: max " +
-                     std::to_string(limits_.max_total_bytes >> 20) + " MB per request, got " +
-                     std::to_string(total_bytes_ >> 20) + " MB");
-    }
+    if (total_bytes_ > limits_.max_total_bytes) return total_too_large(total_bytes_);
     if (!sniff_image(image.bytes)) return unsupported(ImageErrorKind::kUnsupportedMediaType);
     const std::optional<ImageHeader> header = read_image_header(image.bytes);
     if (!header || header->width < 1 || header->height < 1) {
@@ -112,6 +123,36 @@ class Loader {
     if (!plan) return set(ImageErrorKind::kDecode, place_ + plan.error().message());
     image.plan = *plan;
     out_.images.push_back(std::move(image));
+  }
+
+  void take_fetched(std::string* bytes) {
+    if (next_fetched_ >= fetched_.size()) {
+      return set(ImageErrorKind::kUrlsOff,
+                 place_ + "image URLs are not fetched here; send the image as a base64 data URL");
+    }
+    ImageFetcher::Fetched& fetched = fetched_[next_fetched_++];
+    if (!fetched.error) {
+      *bytes = std::move(fetched.bytes);
+      return;
+    }
+    switch (*fetched.error) {
+      case ImageErrorKind::kImageTooLarge:
+        return too_large();
+      case ImageErrorKind::kTotalSizeTooLarge:
+        return total_too_large(limits_.max_total_bytes + 1);
+      case ImageErrorKind::kUnsupportedMediaType:
+        return unsupported(*fetched.error);
+      case ImageErrorKind::kInvalidUrl:
+        return set(*fetched.error, place_ +
+                                       "the image URL must be http or https, without a "
+                                       "password and with an ordinary port");
+      case ImageErrorKind::kDestinationRejected:
+        return set(*fetched.error,
+                   place_ + "the image URL leads to an address that is not fetched from");
+      default:
+        return set(ImageErrorKind::kFetch, place_ + "Failed to download image from URL",
+                   fetched.retryable);
+    }
   }
 
   void decode_data_url(std::string_view url, std::string* bytes) {
@@ -140,6 +181,9 @@ class Loader {
   std::span<const ImageSource> sources_;
   const ImageLimits& limits_;
   const ImagePlanConfig& config_;
+  ImageFetcher* fetcher_;
+  std::vector<ImageFetcher::Fetched> fetched_;
+  size_t next_fetched_ = 0;
   LoadedImages out_;
   std::string place_;
   size_t total_bytes_ = 0;
@@ -148,7 +192,7 @@ class Loader {
 }  // namespace
 
 std::string_view image_error_name(ImageErrorKind kind) {
-  static constexpr std::array<std::string_view, 12> kNames = {"EmptyImage",
+  static constexpr std::array<std::string_view, 13> kNames = {"EmptyImage",
                                                               "UnsupportedMediaType",
                                                               "InvalidDataUrl",
                                                               "ImageDimensionsTooLarge",
@@ -159,13 +203,14 @@ std::string_view image_error_name(ImageErrorKind kind) {
                                                               "InvalidUrl",
                                                               "TooManyImages",
                                                               "TotalSizeTooLarge",
-                                                              "DestinationRejected"};
+                                                              "DestinationRejected",
+                                                              "UrlsOff"};
   return kNames[static_cast<size_t>(kind)];
 }
 
 LoadedImages load_images(std::span<const ImageSource> sources, const ImageLimits& limits,
-                         const ImagePlanConfig& config) {
-  return Loader(sources, limits, config).load();
+                         const ImagePlanConfig& config, ImageFetcher* fetcher) {
+  return Loader(sources, limits, config, fetcher).load();
 }
 
 }  // namespace fathom::codec

@@ -1,7 +1,8 @@
 // The images of a request: their bytes, checked against the limits, and the size that each will
-// have in the prompt.  Pixels are decoded elsewhere.
+// have in the prompt.  Pixels are decoded elsewhere (src/image), URLs fetched elsewhere
+// (src/fetch).
 //
-// Thread: any; pure functions.
+// Thread: any; functions are as pure as the fetcher that they are given.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@ enum class ImageErrorKind {
   kTooManyImages,
   kTotalSizeTooLarge,
   kDestinationRejected,
+  kUrlsOff,  // ours: no URL is fetched here
 };
 std::string_view image_error_name(ImageErrorKind kind);  // "EmptyImage", ...
 
@@ -57,9 +59,25 @@ struct LoadedImages {
   std::optional<ImageError> error;  // the first
 };
 
-// Loads data URLs (base64 or percent-encoded) and bytes.  A source that is a URL is an error of
-// kind kFetch here: it must be fetched first.
+// Gets the images that are somewhere else.  fetch::UrlImageFetcher does it.
+class ImageFetcher {
+ public:
+  struct Fetched {
+    std::string bytes;
+    // kFetch, kInvalidUrl, kImageTooLarge, kTotalSizeTooLarge, kUnsupportedMediaType,
+    // kDestinationRejected
+    std::optional<ImageErrorKind> error;
+    bool retryable = false;
+  };
+  virtual ~ImageFetcher() = default;
+  // As many as URLs, in their order.  Limits are those of one image and of all.
+  virtual std::vector<Fetched> fetch(std::span<const std::string> urls, size_t max_image_bytes,
+                                     size_t max_total_bytes) = 0;
+};
+
+// Loads data URLs (base64 or percent-encoded), bytes, and URLs if there is a `fetcher`; without one
+// a URL is an error of kind kUrlsOff.
 LoadedImages load_images(std::span<const ImageSource> sources, const ImageLimits& limits = {},
-                         const ImagePlanConfig& config = {});
+                         const ImagePlanConfig& config = {}, ImageFetcher* fetcher = nullptr);
 
 }  // namespace fathom::codec

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,7 +50,27 @@ struct Prompt {
 // offset is not that of a placeholder.
 Result<Prompt> render_prompt(const Conversation& conversation, const RenderOptions& options);
 
-// Error (kFailedPrecondition): the tokenizer lacks a control token that the prompt needs.
+// One id for each control token, image placeholders included.  Error (kFailedPrecondition): the
+// tokenizer lacks a control token that the prompt needs.
 Result<std::vector<int32_t>> encode_prompt(const Tokenizer& tokenizer, const Prompt& prompt);
+
+// Where an image stands in the ids: `count` times the id of the placeholder (docs/spec/model.md
+// 9.4).
+struct ImageSpan {
+  size_t image = 0;  // index in Prompt::images
+  size_t begin = 0;  // index of the first id
+  size_t count = 0;
+  bool operator==(const ImageSpan&) const = default;
+};
+
+struct ExpandedPrompt {
+  std::vector<int32_t> ids;
+  std::vector<ImageSpan> images;  // the k-th belongs to the k-th placeholder and image
+};
+
+// The ids with each placeholder repeated as often as its image has tokens.  `num_tokens`: of each
+// of prompt.images, in their order.  Error: that of encode_prompt().
+Result<ExpandedPrompt> expand_images(const Tokenizer& tokenizer, const Prompt& prompt,
+                                     std::span<const size_t> num_tokens);
 
 }  // namespace fathom::codec

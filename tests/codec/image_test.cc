@@ -72,7 +72,9 @@ TEST(Image, LimitsAreTextsForClients) {
   EXPECT_EQ(loaded.error->kind, ImageErrorKind::kImageDimensionsTooLarge);
   loaded = load_images(std::vector{source(ImageSource::Kind::kUrl, "https://e.x")});
   ASSERT_TRUE(loaded.error);
-  EXPECT_TRUE(loaded.error->retryable);
+  EXPECT_EQ(loaded.error->kind, ImageErrorKind::kUrlsOff);
+  EXPECT_EQ(loaded.error->text,
+            "image[0]: image URLs are not fetched here; send the image as a base64 data URL");
 }
 
 TEST(Image, SizesThatCannotBeAreRefused) {

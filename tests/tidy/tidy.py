@@ -21,6 +21,8 @@ MAY_INCLUDE = {
     "net": [],
     "grammar": [],
     "codec": ["core", "grammar"],
+    "image": ["codec"],
+    "fetch": ["codec"],
     "kvcache": ["core"],
     "scheduler": ["kvcache", "core"],
     "engine": ["scheduler", "core"],
