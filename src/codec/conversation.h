@@ -151,6 +151,9 @@ struct ParsingOptions {
   SpecialTokens special_tokens;
 };
 std::string_view thinking_stage_name(ParsingOptions::Stage stage);  // "reasoning_start"; none: ""
+// Sets how the answer to `conversation`, which is complete, is to be read: all but stop sequences
+// and spellings, which stay.
+void set_parsing(const Conversation& conversation, ParsingOptions* parsing);
 
 // A function within a namespace (Responses) has the flat name "NAMESPACE::NAME" in the prompt.
 struct NamespacedTool {
@@ -168,6 +171,7 @@ struct ConversationRequest {
   ModelVersion model_version = ModelVersion::kV41Flash;
   bool stream = false;
   bool include_usage = false;                    // Chat: stream_options.include_usage
+  uint32_t num_choices = 1;                      // Chat: n
   std::vector<NamespacedTool> namespaced_tools;  // Responses: for the names in its events
   std::vector<std::string> custom_tools;         // Responses: functions that are custom tools there
 };

@@ -1,10 +1,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 
+#include "codec/json_string.h"
 #include "codec/json_text.h"
-#include "codec/unicode_utf8.h"
 
 namespace fathom::codec {
 
@@ -14,7 +13,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text) : text_(text), strings_(text) {}
 
   Result<JsonValue> parse() {
     JsonValue value;
@@ -147,68 +146,8 @@ class Parser {
 
   bool parse_string(std::string* out) {
     ++at_;
-    size_t plain = at_;
-    while (at_ < text_.size()) {
-      const auto byte = static_cast<unsigned char>(text_[at_]);
-      if (byte >= 0x80) {
-        const Utf8Step step = utf8_step(text_.substr(at_));
-        if (!step.valid) return fail("invalid UTF-8");
-        at_ += static_cast<size_t>(step.length);
-      } else if (byte == '"') {
-        out->append(text_, plain, at_ - plain);
-        ++at_;
-        return true;
-      } else if (byte == '\\') {
-        out->append(text_, plain, at_ - plain);
-        if (!parse_escape(out)) return false;
-        plain = at_;
-      } else if (byte < 0x20) {
-        return fail("control character within a string");
-      } else {
-        ++at_;
-      }
-    }
-    return fail("the string has no end");
-  }
-
-  bool parse_escape(std::string* out) {
-    ++at_;
-    static constexpr std::string_view kNames = "\"\\/bfnrt";
-    static constexpr std::string_view kBytes = "\"\\/\b\f\n\r\t";
-    const char c = peek();
-    const size_t index = at_ < text_.size() ? kNames.find(c) : std::string_view::npos;
-    if (index != std::string_view::npos) {
-      out->push_back(kBytes[index]);
-      ++at_;
-      return true;
-    }
-    if (c != 'u') return fail("invalid escape");
-    ++at_;
-    const std::optional<uint32_t> unit = hex4(at_);
-    if (!unit) return fail("invalid escape");
-    at_ += 4;
-    uint32_t code_point = *unit;
-    if (code_point >= 0xD800 && code_point < 0xE000) {
-      code_point = 0xFFFD;  // unless its other half follows
-      if (*unit < 0xDC00 && text_.substr(at_, 2) == "\\u") {
-        const std::optional<uint32_t> low = hex4(at_ + 2);
-        if (low && *low >= 0xDC00 && *low < 0xE000) {
-          code_point = 0x10000 + ((*unit - 0xD800) << 10) + (*low - 0xDC00);
-          at_ += 6;
-        }
-      }
-    }
-    append_utf8(code_point, out);
-    return true;
-  }
-
-  std::optional<uint32_t> hex4(size_t begin) const {
-    if (begin + 4 > text_.size()) return std::nullopt;
-    uint32_t value = 0;
-    const char* end = text_.data() + begin + 4;
-    const auto result = std::from_chars(text_.data() + begin, end, value, 16);
-    if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
-    return value;
+    const char* error = strings_.read(&at_, out);
+    return error == nullptr || fail(error);
   }
 
   bool parse_number(JsonValue* out) {
@@ -261,6 +200,7 @@ class Parser {
   }
 
   std::string_view text_;
+  JsonStringReader strings_;
   size_t at_ = 0;
   int depth_ = 0;
   std::string error_;

@@ -34,6 +34,7 @@ struct ConvertOptions {
   bool drop_messages_web_search = false;
   uint32_t thinking_max_tokens = 393216;      // bound of max_tokens
   uint32_t non_thinking_max_tokens = 393216;  // the same without thinking
+  uint32_t max_choices = 1;  // Chat Completions: the greatest n; the released service knows 1 only
   // The released service overrides sampling values that its models do not like: temperature 1 with
   // thinking, top_p 1 or at least 0.95.  True: what the client asked for stays.
   bool keep_client_sampling = false;

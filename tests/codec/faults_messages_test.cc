@@ -86,6 +86,21 @@ TEST(MessagesFaults, SplitResultsAreOneAnswer) {
   EXPECT_EQ(request.conversation.messages[3].content, "B");
 }
 
+// Not of 7.3: an answer may go on after its calls, and comes back in the history of the client.
+TEST(MessagesFaults, TextAfterCallIsTextOfTheAnswer) {
+  const auto request = read_messages(R"("messages":[{"role":"user","content":"a"},
+      {"role":"assistant","content":[{"type":"text","text":"b"},
+        {"type":"tool_use","id":"1","name":"f","input":{}},{"type":"text","text":"c"}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"A"}]}])");
+  ASSERT_EQ(request.conversation.messages.size(), 3u);
+  EXPECT_EQ(request.conversation.messages[1].content, "b\n\nc");
+  EXPECT_EQ(request.conversation.messages[1].tool_calls.size(), 1u);
+  EXPECT_TRUE(messages_error(R"("messages":[{"role":"user","content":"a"},
+      {"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":{}},
+        {"type":"text","text":"c"}]}])")
+                  .starts_with("messages.1:`tool_use` ids were found without"));
+}
+
 TEST(MessagesFaults, ServerToolFallbackNamesTheType) {
   EXPECT_EQ(messages_error(with(R"("tools":[{"type":"bash_20250124","name":"bash"}])")),
             "tools[0]: the tool type 'bash_20250124' has no definition here. Declare the tool with "

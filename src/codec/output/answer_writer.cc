@@ -9,31 +9,66 @@
 namespace fathom::codec {
 namespace {
 
-// A protocol whose events and whole answer are made apart.
-template <class Events, class Answer>
-class TwoWriters : public AnswerWriter {
+class ChatWriter : public AnswerWriter {
  public:
-  template <class Options>
-  TwoWriters(const Options& options, std::string_view stream_end)
-      : events_(options), answer_(options), stream_end_(stream_end) {}
+  ChatWriter(ChatEventOptions options, size_t num_choices) {
+    for (size_t i = 0; i < num_choices; ++i) {
+      options.choice = i;
+      events_.emplace_back(options);
+      answers_.emplace_back(options);
+    }
+  }
 
-  void write(const OutputEvent& event, std::vector<AnswerEvent>* out) override {
+  void write(const OutputEvent& event, std::vector<AnswerEvent>* out, size_t choice) override {
+    const OutputUsage* usage = nullptr;
+    if (event.kind == OutputEvent::Kind::kFinish) {
+      add(event.usage);
+      if (++num_finished_ == events_.size()) usage = &usage_;
+    }
+    if (out != nullptr) events_[choice].write(event, usage, out);
+    answers_[choice].add(event);
+  }
+  std::string json() const override { return ChatAnswer::json(answers_, usage_); }
+  std::string_view stream_end() const override { return kChatStreamEnd; }
+
+ private:
+  void add(const OutputUsage& usage) {
+    // Samples after the first find the prompt in the cache; what the first found is what was saved.
+    if (num_finished_ == 0 || usage.prompt_cache_hit_tokens < usage_.prompt_cache_hit_tokens) {
+      usage_.prompt_cache_hit_tokens = usage.prompt_cache_hit_tokens;
+    }
+    usage_.prompt_tokens = usage.prompt_tokens;
+    usage_.completion_tokens += usage.completion_tokens;
+    if (usage.reasoning_tokens) {
+      usage_.reasoning_tokens = usage_.reasoning_tokens.value_or(0) + *usage.reasoning_tokens;
+    }
+  }
+
+  std::vector<ChatEvents> events_;
+  std::vector<ChatAnswer> answers_;
+  size_t num_finished_ = 0;
+  OutputUsage usage_;
+};
+
+class MessagesWriter : public AnswerWriter {
+ public:
+  explicit MessagesWriter(const MessagesEventOptions& options)
+      : events_(options), answer_(options) {}
+  void write(const OutputEvent& event, std::vector<AnswerEvent>* out, size_t) override {
     if (out != nullptr) events_.write(event, out);
     answer_.add(event);
   }
   std::string json() const override { return answer_.json(); }
-  std::string_view stream_end() const override { return stream_end_; }
 
  private:
-  Events events_;
-  Answer answer_;
-  std::string_view stream_end_;
+  MessagesEvents events_;
+  MessagesAnswer answer_;
 };
 
 class ResponsesWriter : public AnswerWriter {
  public:
   explicit ResponsesWriter(ResponsesEventOptions options) : events_(std::move(options)) {}
-  void write(const OutputEvent& event, std::vector<AnswerEvent>* out) override {
+  void write(const OutputEvent& event, std::vector<AnswerEvent>* out, size_t) override {
     events_.write(event, out);
   }
   std::string json() const override { return events_.json(); }
@@ -47,19 +82,19 @@ class ResponsesWriter : public AnswerWriter {
 std::unique_ptr<AnswerWriter> AnswerWriter::create(Protocol protocol,
                                                    const ConversationRequest& request,
                                                    const JsonValue& body, const AnswerInfo& info,
-                                                   std::optional<std::string> signature) {
+                                                   std::optional<std::string> signature,
+                                                   size_t num_choices) {
   switch (protocol) {
     case Protocol::kResponses:
       return std::make_unique<ResponsesWriter>(responses_event_options(request, body, info));
     case Protocol::kMessages: {
       const MessagesEventOptions options{info, request.conversation.thinking, std::move(signature)};
-      return std::make_unique<TwoWriters<MessagesEvents, MessagesAnswer>>(options, "");
+      return std::make_unique<MessagesWriter>(options);
     }
     case Protocol::kChatCompletions:
       break;
   }
-  return std::make_unique<TwoWriters<ChatEvents, ChatAnswer>>(chat_event_options(request, info),
-                                                              kChatStreamEnd);
+  return std::make_unique<ChatWriter>(chat_event_options(request, info), num_choices);
 }
 
 std::string server_sent_event(const AnswerEvent& event) {

@@ -69,10 +69,11 @@ void ChatEvents::set_head(const std::optional<std::string>& fingerprint) {
   json.begin_object().member("id", options_.info.id).member("object", "chat.completion.chunk");
   json.key("created").integer(options_.info.created).member("model", options_.info.model);
   write_fingerprint(fingerprint, &json.key("system_fingerprint"));
-  json.key("choices").begin_array().begin_object().key("index").raw("0").key("delta");
+  json.key("choices").begin_array().begin_object().key("index").count(options_.choice).key("delta");
 }
 
-void ChatEvents::write(const OutputEvent& event, std::vector<AnswerEvent>* out) {
+void ChatEvents::write(const OutputEvent& event, const OutputUsage* usage,
+                       std::vector<AnswerEvent>* out) {
   if (event.kind == Kind::kCallEnd) return;
   if (event.kind == Kind::kStart || event.kind == Kind::kFinish) set_head(event.fingerprint);
   AnswerEvent& chunk = out->emplace_back();
@@ -96,9 +97,9 @@ void ChatEvents::write(const OutputEvent& event, std::vector<AnswerEvent>* out) 
     json.null();
   }
   json.end_object().end_array();
-  if (event.kind == Kind::kFinish) {
+  if (event.kind == Kind::kFinish && usage != nullptr) {
     json.key("usage");
-    write_usage(event.usage, &json);
+    write_usage(*usage, &json);
   } else if (options_.include_usage) {
     json.key("usage").null();
   }
@@ -173,29 +174,38 @@ void ChatAnswer::add(const OutputEvent& event) {
   }
 }
 
-std::string ChatAnswer::json() const {
+std::string ChatAnswer::json() const { return json({this, 1}, finish_.usage); }
+
+std::string ChatAnswer::json(std::span<const ChatAnswer> choices, const OutputUsage& usage) {
+  const AnswerInfo& info = choices.front().options_.info;
   std::string text;
   JsonWriter json(&text);
-  json.begin_object().member("id", options_.info.id).member("object", "chat.completion");
-  json.key("created").integer(options_.info.created).member("model", options_.info.model);
-  json.key("choices").begin_array().begin_object().key("index").raw("0").key("message");
-  write_message(&json);
-  json.key("logprobs");
-  if (content_logprobs_.empty() && reasoning_logprobs_.empty()) {
-    json.null();
-  } else {
-    json.begin_object();
-    if (!content_logprobs_.empty()) write_logprobs(content_logprobs_, &json.key("content"));
-    if (!reasoning_logprobs_.empty()) {
-      write_logprobs(reasoning_logprobs_, &json.key("reasoning_content"));
-    }
-    json.end_object();
-  }
-  json.member("finish_reason", finish_name(finish_.reason)).end_object().end_array();
-  write_usage(finish_.usage, &json.key("usage"));
-  write_fingerprint(finish_.fingerprint, &json.key("system_fingerprint"));
+  json.begin_object().member("id", info.id).member("object", "chat.completion");
+  json.key("created").integer(info.created).member("model", info.model);
+  json.key("choices").begin_array();
+  for (const ChatAnswer& choice : choices) choice.write_choice(&json);
+  json.end_array();
+  write_usage(usage, &json.key("usage"));
+  write_fingerprint(choices.front().finish_.fingerprint, &json.key("system_fingerprint"));
   json.end_object();
   return text;
+}
+
+void ChatAnswer::write_choice(JsonWriter* json) const {
+  json->begin_object().key("index").count(options_.choice).key("message");
+  write_message(json);
+  json->key("logprobs");
+  if (content_logprobs_.empty() && reasoning_logprobs_.empty()) {
+    json->null();
+  } else {
+    json->begin_object();
+    if (!content_logprobs_.empty()) write_logprobs(content_logprobs_, &json->key("content"));
+    if (!reasoning_logprobs_.empty()) {
+      write_logprobs(reasoning_logprobs_, &json->key("reasoning_content"));
+    }
+    json->end_object();
+  }
+  json->member("finish_reason", finish_name(finish_.reason)).end_object();
 }
 
 void ChatAnswer::write_message(JsonWriter* json) const {

@@ -3,6 +3,8 @@
 // Thread: one; one object an answer.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,7 @@ struct ChatEventOptions {
   bool thinking = false;
   bool continues_content = false;  // a prefix within the answer: no reasoning comes
   bool include_usage = false;      // chunks before the last say "usage": null
+  size_t choice = 0;               // index, of several answers to one request
 };
 ChatEventOptions chat_event_options(const ConversationRequest& request, AnswerInfo info);
 
@@ -26,7 +29,11 @@ class ChatEvents {
  public:
   explicit ChatEvents(ChatEventOptions options);
   // Appends the chunk of an event, if it has one.
-  void write(const OutputEvent& event, std::vector<AnswerEvent>* out);
+  void write(const OutputEvent& event, std::vector<AnswerEvent>* out) {
+    write(event, &event.usage, out);
+  }
+  // The same; the chunk of the end tells `usage`, or nothing if that is null.
+  void write(const OutputEvent& event, const OutputUsage* usage, std::vector<AnswerEvent>* out);
 
  private:
   void write_delta(const OutputEvent& event, JsonWriter* json) const;
@@ -41,6 +48,8 @@ class ChatAnswer {
   void add(const OutputEvent& event);
   // The chat.completion object; after the finish event.
   std::string json() const;
+  // That of several answers to one request, which `usage` counts together.  At least one.
+  static std::string json(std::span<const ChatAnswer> choices, const OutputUsage& usage);
 
  private:
   struct Call {
@@ -48,6 +57,7 @@ class ChatAnswer {
     std::string name;
     std::string arguments;
   };
+  void write_choice(JsonWriter* json) const;
   void write_message(JsonWriter* json) const;
   ChatEventOptions options_;
   std::string content_;

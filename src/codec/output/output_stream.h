@@ -59,15 +59,15 @@ struct OutputEvent {
     kFinish,
   };
   Kind kind = Kind::kStart;
-  std::string text;
+  std::string text = {};
   size_t call_index = 0;  // kCallBegin, kArguments, kCallEnd: from 0
-  std::string call_id;
-  bool complete = true;                // kCallEnd: false if the output ended within the call
-  std::vector<TokenLogprob> logprobs;  // kReasoning, kText: of its tokens, if asked for
+  std::string call_id = {};
+  bool complete = true;                     // kCallEnd: false if the output ended within the call
+  std::vector<TokenLogprob> logprobs = {};  // kReasoning, kText: of its tokens, if asked for
   FinishReason reason = FinishReason::kStop;
-  std::optional<std::string> stop_sequence;  // kFinish
-  OutputUsage usage;                         // kStart (prompt only), kFinish
-  std::optional<std::string> fingerprint;    // kStart, kFinish
+  std::optional<std::string> stop_sequence = {};  // kFinish
+  OutputUsage usage = {};                         // kStart (prompt only), kFinish
+  std::optional<std::string> fingerprint = {};    // kStart, kFinish
 };
 
 class OutputStream {

@@ -45,7 +45,6 @@ class ChatConverter {
     FATHOM_TRY(read_stream());
     FATHOM_TRY(settle_constraint(format_, &request_));
     FATHOM_TRY(read_values());
-    request_.parsing.thinking_initial_stage = stage_of(conversation());
     return std::move(request_);
   }
 
@@ -289,6 +288,19 @@ class ChatConverter {
     return Status();
   }
 
+  Status read_num_choices() {
+    const uint64_t n = natural_field(body_, "n").value_or(1);
+    if (options_.max_choices == 1 && n != 1) {
+      return bad_request("Invalid n value (currently only n = 1 is supported)");
+    }
+    if (n < 1 || n > options_.max_choices) {
+      return bad_request("Invalid n value, the valid range of n is [1, " +
+                         std::to_string(options_.max_choices) + "]");
+    }
+    request_.num_choices = static_cast<uint32_t>(n);
+    return Status();
+  }
+
   Status read_penalty(std::string_view name, std::optional<float>* penalty) {
     *penalty = float_field(body_, name);
     if (!*penalty || (**penalty >= -2.0f && **penalty <= 2.0f)) return Status();
@@ -298,9 +310,7 @@ class ChatConverter {
 
   Status read_values() {
     InferenceOptions& inference = request_.inference;
-    if (natural_field(body_, "n").value_or(1) != 1) {
-      return bad_request("Invalid n value (currently only n = 1 is supported)");
-    }
+    FATHOM_TRY(read_num_choices());
     FATHOM_TRY(read_penalty("presence_penalty", &inference.presence_penalty));
     FATHOM_TRY(read_penalty("frequency_penalty", &inference.frequency_penalty));
     const std::optional<float> temperature = float_field(body_, "temperature");

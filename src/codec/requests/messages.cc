@@ -49,7 +49,6 @@ class MessagesConverter {
     FATHOM_TRY(settle_constraint(format(), &request_));
     FATHOM_TRY(read_values());
     request_.stream = bool_field(body_, "stream", false);
-    request_.parsing.thinking_initial_stage = stage_of(conversation());
     return std::move(request_);
   }
 

@@ -199,9 +199,7 @@ Status MessagesBlocks::convert_assistant(const JsonValue& content, size_t i) {
     ContentBuilder builder(version_);
     for (size_t j = 0; j < blocks.size(); ++j) {
       if (text_field(blocks[j], "type") == "text") {
-        if (!open_.empty()) {
-          return without_results(message_place(i) + "." + std::to_string(j) + ": ");
-        }
+        // Also behind calls: our own answers have text there, and clients send them back.
         builder.add_text(text_field(blocks[j], "text"));
       } else if (text_field(blocks[j], "type") == "image" && builder.replaces_image()) {
         continue;

@@ -176,16 +176,6 @@ bool mentions_json(const std::vector<InputMessage>& messages) {
                      [](const InputMessage& message) { return contains_json(message.content); });
 }
 
-ParsingOptions::Stage stage_of(const Conversation& conversation) {
-  using Stage = ParsingOptions::Stage;
-  const bool has_prefix = !conversation.messages.empty() && conversation.messages.back().prefix;
-  if (!has_prefix) return conversation.thinking ? Stage::kReasoningStart : Stage::kNone;
-  const InputMessage& prefix = conversation.messages.back();
-  if (!conversation.thinking || !prefix.content.empty()) return Stage::kContentContinuation;
-  return prefix.reasoning_content.value_or("").empty() ? Stage::kReasoningStart
-                                                       : Stage::kReasoningContinuation;
-}
-
 void ContentBuilder::separate() {
   if (!is_first_) text_.append("\n\n");
   is_first_ = false;

@@ -50,9 +50,6 @@ Status settle_reasoning(std::string_view field, const ConvertOptions& options,
 // The word is in the content of a message.
 bool mentions_json(const std::vector<InputMessage>& messages);
 
-// Where a prefix message lets the parser begin.
-ParsingOptions::Stage stage_of(const Conversation& conversation);
-
 // Joins blocks by a blank line, and keeps the places of images.
 class ContentBuilder {
  public:

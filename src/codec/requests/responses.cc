@@ -38,7 +38,6 @@ class ResponsesConverter {
     request_.stream = bool_field(body_, "stream", false);
     request_.namespaced_tools = std::move(tools_.namespaced());
     request_.custom_tools = std::move(tools_.custom());
-    request_.parsing.thinking_initial_stage = stage_of(conversation());
     return std::move(request_);
   }
 

@@ -154,12 +154,7 @@ Status settle_constraint(const FormatRequest& format, ConversationRequest* reque
   const bool offers_tools =
       conversation.tool_choice != ToolChoice::kNone && !conversation.tools.empty();
   const bool is_required = offers_tools && conversation.tool_choice == ToolChoice::kRequired;
-  ParsingOptions& parsing = request->parsing;
-  parsing.parse_tool_calls = offers_tools;
-  // With thinking the model thinks first and then opens the block itself.
-  parsing.starts_in_tool_calls = is_required && !conversation.thinking;
-  parsing.parse_json_output = format.format.kind == Format::kJsonObject;
-  parsing.strip_json_fence = format.format.kind == Format::kJsonSchema;
+  set_parsing(conversation, &request->parsing);
 
   std::optional<OutputConstraint>& constraint = request->inference.output_constraint;
   if (offers_tools) {
