@@ -5,6 +5,8 @@
 namespace fathom::app {
 namespace {
 
+using Stage = codec::ParsingOptions::Stage;
+
 double ms_since(Answer::Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Answer::Clock::now() - start).count();
 }
@@ -29,24 +31,33 @@ std::string_view finish_name(FinishReason finish) {
   return "error";
 }
 
-Result<Answer> Answer::create(const codec::Tokenizer& tokenizer,
-                              const std::vector<std::string>& stop, bool thinking,
-                              int64_t num_prompt_tokens) {
-  FATHOM_ASSIGN(codec::StopStringFinder finder, codec::StopStringFinder::create(stop));
-  return Answer(tokenizer, std::move(finder), thinking, num_prompt_tokens);
+Result<Answer> Answer::create(const codec::Tokenizer& tokenizer, const AnswerForm& form,
+                              int64_t num_prompt_tokens, std::optional<uint64_t> seed) {
+  FATHOM_ASSIGN(codec::StopStringFinder stop, codec::StopStringFinder::create(form.stop));
+  Answer answer(tokenizer, std::move(stop), num_prompt_tokens, seed);
+  if (form.chat) {
+    // Two answers of a conversation differ in the length of their prompts, so a seed that is kept
+    // does not make their calls the same.
+    const uint64_t salt = static_cast<uint64_t>(num_prompt_tokens) * 0x9E3779B97F4A7C15u;
+    codec::OutputStream::Options options = *form.chat;
+    options.parser.parsing.stop_sequences = form.stop;
+    answer.stream_.emplace(options, &tokenizer, codec::CallIds::from_seed(seed.value_or(0) ^ salt));
+    answer.has_reasoning_ =
+        form.chat->thinking &&
+        form.chat->parser.parsing.thinking_initial_stage != Stage::kContentContinuation;
+  } else {
+    answer.detokenizer_ = std::make_unique<codec::Detokenizer>(tokenizer, /*skip_special=*/true);
+  }
+  return answer;
 }
 
-Answer::Answer(const codec::Tokenizer& tokenizer, codec::StopStringFinder stop, bool thinking,
-               int64_t num_prompt_tokens)
+Answer::Answer(const codec::Tokenizer& tokenizer, codec::StopStringFinder stop,
+               int64_t num_prompt_tokens, std::optional<uint64_t> seed)
     : tokenizer_(&tokenizer),
       stop_(std::move(stop)),
-      detokenizer_(std::make_unique<codec::Detokenizer>(tokenizer, /*skip_special=*/true)),
-      has_reasoning_(thinking),
-      skip_newlines_(thinking),
       num_prompt_tokens_(num_prompt_tokens),
-      start_(Clock::now()) {
-  if (thinking) end_think_ = tokenizer.find("</think>");
-}
+      seed_(seed),
+      start_(Clock::now()) {}
 
 void Answer::fail(Status error) {
   finish_ = FinishReason::kError;
@@ -54,64 +65,64 @@ void Answer::fail(Status error) {
   e2e_ms_ = ms_since(start_);
 }
 
-// Hands decoded text to the part of the answer that it belongs to.
-void Answer::settle(std::string decoded, AnswerPiece* piece) {
-  if (skip_newlines_) {
-    decoded.erase(0, std::min(decoded.find_first_not_of('\n'), decoded.size()));
-    if (decoded.empty()) return;
-    skip_newlines_ = false;
-  }
-  if (end_think_) {
-    reasoning_ += decoded;
-    piece->reasoning += decoded;
+void Answer::read_token(int32_t token, std::vector<codec::OutputEvent>* events) {
+  if (token_ids_.empty()) ttft_ms_ = ms_since(start_);
+  token_ids_.push_back(token);
+  if (stream_) {
+    const Status status = stream_->push_tokens({&token, 1}, {}, events);
+    if (!status.ok()) fail(status);
   } else {
-    const std::string passed = stop_.push(decoded);
-    text_ += passed;
-    piece->text += passed;
+    events->push_back(
+        {.kind = codec::OutputEvent::Kind::kText, .text = stop_.push(detokenizer_->push(token))});
   }
 }
 
-void Answer::end(FinishReason finish, AnswerPiece* piece) {
+void Answer::end(FinishReason finish, std::vector<codec::OutputEvent>* events) {
   finish_ = finish;
   e2e_ms_ = ms_since(start_);
-  settle(detokenizer_->flush(), piece);
-  const std::string held = stop_.finish();
-  text_ += held;
-  piece->text += held;
+  if (stream_) {
+    if (stream_->finished()) return;
+    stream_->finish(
+        finish == FinishReason::kLength ? codec::FinishReason::kLength : codec::FinishReason::kStop,
+        events);
+    return;
+  }
+  std::string text = stop_.push(detokenizer_->flush());
+  text += stop_.finish();
+  events->push_back({.kind = codec::OutputEvent::Kind::kText, .text = std::move(text)});
   if (stop_.matched()) finish_ = FinishReason::kStop;
 }
 
-AnswerPiece Answer::push_token(const TokenEvent& event) {
-  AnswerPiece piece;
-  if (token_ids_.empty()) ttft_ms_ = ms_since(start_);
-  token_ids_.push_back(event.token);
-  if (wants_logprobs) logprobs_.push_back(event);
-  if (end_think_ && event.token == *end_think_) {
-    settle(detokenizer_->flush(), &piece);
-    end_think_.reset();
-    skip_newlines_ = true;
-  } else {
-    settle(detokenizer_->push(event.token), &piece);
-  }
-  return piece;
-}
-
-AnswerPiece Answer::push(const TokenEvent& event) {
-  AnswerPiece piece;
+void Answer::push(const TokenEvent& event, std::vector<codec::OutputEvent>* said) {
+  const size_t first = said->size();
   num_cached_tokens_ = std::max(num_cached_tokens_, event.cached_tokens);
   num_recomputed_tokens_ = std::max(num_recomputed_tokens_, event.recomputed_tokens);
   if (wants_prompt_logprobs) {
     prompt_logprobs_.insert(prompt_logprobs_.end(), event.prompt_logprobs.begin(),
                             event.prompt_logprobs.end());
   }
-  if (event.token >= 0) piece = push_token(event);
-  if (event.finish == FinishReason::kError) error_ = event.error;
-  if (event.finish != FinishReason::kNone) {
-    end(event.finish, &piece);
-  } else if (stop_.matched()) {
-    end(FinishReason::kStop, &piece);
+  if (event.token >= 0) {
+    read_token(event.token, said);
+    if (wants_logprobs) logprobs_.push_back(event);
   }
-  return piece;
+  const bool stopped = stream_ ? stream_->finished() : stop_.matched().has_value();
+  if (event.finish == FinishReason::kError) error_ = event.error;
+  if (!is_done() && (stopped || event.finish != FinishReason::kNone)) {
+    end(stopped ? FinishReason::kStop : event.finish, said);
+  }
+  for (size_t i = first; i < said->size(); ++i) said_.add((*said)[i]);
+  if (said_.stop_sequence) finish_ = FinishReason::kStop;
+}
+
+void Answer::write_calls(JsonWriter& json) const {
+  json.key("tool_calls").begin_array();
+  for (const codec::ParsedCall& call : said_.calls) {
+    json.begin_object().member("id", call.id).member("name", call.name);
+    json.key("arguments").raw(call.arguments);
+    if (!call.complete) json.member("complete", false);
+    json.end_object();
+  }
+  json.end_array();
 }
 
 void Answer::write_token(JsonWriter& json, const TokenLogprob& token) const {
@@ -152,14 +163,15 @@ void Answer::write(JsonWriter& json, std::string_view id_json, int index) const 
   json.begin_object();
   json.key("id").raw(id_json);
   json.member("index", index);
-  json.member("text", text_);
-  if (has_reasoning_) json.member("reasoning", reasoning_);
+  json.member("text", said_.content);
+  if (has_reasoning_) json.member("reasoning", said_.reasoning);
+  if (!said_.calls.empty()) write_calls(json);
   json.key("token_ids").begin_array();
   for (const int32_t id : token_ids_) json.value(id);
   json.end_array();
   json.member("finish_reason", finish_name(finish_));
   json.key("seed");
-  seed ? json.value(*seed) : json.raw("null");
+  seed_ ? json.value(*seed_) : json.raw("null");
   json.key("usage").begin_object();
   json.member("prompt_tokens", num_prompt_tokens_);
   json.member("completion_tokens", token_ids_.size());

@@ -1,4 +1,4 @@
-// The answer to one request: events in, text and the JSON result out.
+// The answer to one request: events of the engine in, what it says and the JSON result out.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codec/detokenizer.h"
+#include "codec/output/parsed_output.h"
 #include "codec/stop_strings.h"
 #include "codec/tokenizer.h"
 #include "fathom/request.h"
@@ -15,41 +16,42 @@
 
 namespace fathom::app {
 
-// Text that is settled; one of the two is empty.
-struct AnswerPiece {
-  std::string reasoning;
-  std::string text;
+// How the output of the model is to be read.
+struct AnswerForm {
+  // As the answer to a conversation: reasoning, text and calls of tools come apart.  Without it
+  // (a prompt that was given rendered or as ids) the output is text as it is.
+  std::optional<codec::OutputStream::Options> chat;
+  std::vector<std::string> stop;
 };
 
-// Splits reasoning (up to the token </think>) from text, cuts at stop strings, leaves out the end
-// token.  Stop strings are looked for in the text, not in the reasoning.
+// Splits the output, cuts it at stop strings, leaves out the end token.
 class Answer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `tokenizer` must outlive the answer.
-  static Result<Answer> create(const codec::Tokenizer& tokenizer,
-                               const std::vector<std::string>& stop, bool thinking,
-                               int64_t num_prompt_tokens);
+  // `tokenizer` must outlive the answer.  `seed`: that of the answer, if it has one; ids of calls
+  // follow from it.  Error: stop strings that cannot be.
+  static Result<Answer> create(const codec::Tokenizer& tokenizer, const AnswerForm& form,
+                               int64_t num_prompt_tokens, std::optional<uint64_t> seed);
 
-  // What the event adds.  After the last event, or a stop string, is_done().
-  AnswerPiece push(const TokenEvent& event);
+  // Appends what the event of the engine adds to what is said.  After the last event, or a stop
+  // string, is_done().
+  void push(const TokenEvent& event, std::vector<codec::OutputEvent>* said);
   bool is_done() const { return finish_ != FinishReason::kNone; }
-  // Done because of a stop string: the engine does not know yet.
-  bool found_stop_string() const { return stop_.matched().has_value(); }
   // Ends it before or without the engine.
   void fail(Status error);
 
-  const std::string& text() const { return text_; }
-  const std::string& reasoning() const { return reasoning_; }
+  const std::string& text() const { return said_.content; }
+  const std::string& reasoning() const { return said_.reasoning; }
+  const std::vector<codec::ParsedCall>& calls() const { return said_.calls; }
   const std::vector<int32_t>& token_ids() const { return token_ids_; }
   FinishReason finish() const { return finish_; }
   const Status& error() const { return error_; }
   int64_t num_prompt_tokens() const { return num_prompt_tokens_; }
+  std::optional<uint64_t> seed() const { return seed_; }
   double ttft_ms() const { return ttft_ms_; }
   double e2e_ms() const { return e2e_ms_; }
 
-  std::optional<uint64_t> seed;  // set by whoever submitted the request
   bool wants_logprobs = false;
   bool wants_prompt_logprobs = false;
 
@@ -57,27 +59,27 @@ class Answer {
   void write(JsonWriter& json, std::string_view id_json, int index) const;
 
  private:
-  Answer(const codec::Tokenizer& tokenizer, codec::StopStringFinder stop, bool thinking,
-         int64_t num_prompt_tokens);
-  AnswerPiece push_token(const TokenEvent& event);
-  void settle(std::string decoded, AnswerPiece* piece);
-  void end(FinishReason finish, AnswerPiece* piece);
+  Answer(const codec::Tokenizer& tokenizer, codec::StopStringFinder stop, int64_t num_prompt_tokens,
+         std::optional<uint64_t> seed);
+  void read_token(int32_t token, std::vector<codec::OutputEvent>* events);
+  void end(FinishReason finish, std::vector<codec::OutputEvent>* events);
+  void write_calls(JsonWriter& json) const;
   void write_token(JsonWriter& json, const TokenLogprob& token) const;
   void write_token(JsonWriter& json, const TokenLogprob& token,
                    const std::vector<TokenLogprob>& top) const;
   void write_logprobs(JsonWriter& json) const;
 
   const codec::Tokenizer* tokenizer_;
-  codec::StopStringFinder stop_;
+  // One of the two reads the output.
+  std::optional<codec::OutputStream> stream_;
   std::unique_ptr<codec::Detokenizer> detokenizer_;
-  std::optional<int32_t> end_think_;  // while reasoning
-  bool has_reasoning_;
-  bool skip_newlines_;  // at the beginning of reasoning and of the text after it
+  codec::StopStringFinder stop_;  // beside the detokenizer
+  bool has_reasoning_ = false;
   int64_t num_prompt_tokens_;
+  std::optional<uint64_t> seed_;
   int64_t num_cached_tokens_ = 0;
   int64_t num_recomputed_tokens_ = 0;
-  std::string text_;
-  std::string reasoning_;
+  codec::ParsedOutput said_;
   std::vector<int32_t> token_ids_;
   std::vector<TokenEvent> logprobs_;
   std::vector<PromptLogprob> prompt_logprobs_;

@@ -23,11 +23,11 @@ Status AnswerLoop::submit(int64_t tag, const PreparedQuestion& question) {
   std::vector<Answer> answers;
   for (int32_t i = 0; i < request.n; ++i) {
     FATHOM_ASSIGN(Answer answer,
-                  Answer::create(*engine_.tokenizer, question.stop, question.thinking,
-                                 static_cast<int64_t>(request.prompt.size())));
+                  Answer::create(*engine_.tokenizer, question.form,
+                                 static_cast<int64_t>(request.prompt.size()),
+                                 *request.params.seed + static_cast<uint64_t>(i)));
     answer.wants_logprobs = request.params.logprobs >= 0;
     answer.wants_prompt_logprobs = request.prompt_logprobs >= 0 && i == 0;
-    answer.seed = *request.params.seed + static_cast<uint64_t>(i);
     answers.push_back(std::move(answer));
   }
   FATHOM_ASSIGN(const RequestId id, engine_.requests->submit(std::move(request)));
@@ -38,15 +38,17 @@ Status AnswerLoop::submit(int64_t tag, const PreparedQuestion& question) {
   return Status();
 }
 
-std::vector<AnswerLoop::Finished> AnswerLoop::step(const OnPiece& on_piece) {
+std::vector<AnswerLoop::Finished> AnswerLoop::step(const OnSaid& on_said) {
   std::vector<Finished> finished;
+  std::vector<codec::OutputEvent> said;
   for (const TokenEvent& event : engine_.requests->wait(kPatience)) {
     const auto it = running_.find({event.request, event.index});
     if (it == running_.end()) continue;  // the last event of one that a stop string ended
     Answer& answer = it->second.answer;
-    const AnswerPiece piece = answer.push(event);
-    if (on_piece && (!piece.text.empty() || !piece.reasoning.empty())) {
-      on_piece(it->second.tag, piece);
+    said.clear();
+    answer.push(event, &said);
+    for (const codec::OutputEvent& one : said) {
+      if (on_said) on_said(it->second.tag, one);
     }
     if (!answer.is_done()) continue;
     if (event.finish == FinishReason::kNone) {

@@ -21,14 +21,14 @@ class AnswerLoop {
     int64_t tag;
     Answer answer;
   };
-  using OnPiece = std::function<void(int64_t tag, const AnswerPiece& piece)>;
+  using OnSaid = std::function<void(int64_t tag, const codec::OutputEvent& event)>;
 
   explicit AnswerLoop(Engine& engine) : engine_(engine) {}
 
   // Queues the n answers to the question; `tag`, `tag` + 1 and so on name them in what comes back.
   Status submit(int64_t tag, const PreparedQuestion& question);
-  // One step of the engine: pieces in the order of submission, then the answers that ended.
-  std::vector<Finished> step(const OnPiece& on_piece);
+  // One step of the engine: what the answers say, as it comes, then those that ended.
+  std::vector<Finished> step(const OnSaid& on_said);
   // Ends what runs; their answers come from the next step with what they have.
   void cancel_all();
   bool idle() const { return running_.empty(); }

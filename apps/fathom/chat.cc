@@ -14,9 +14,10 @@ namespace {
 constexpr std::string_view kQuotes = "\"\"\"";
 
 // One message of one or several lines.
-LineReader::Outcome read_message(LineReader& reader, std::string* message) {
+LineReader::Outcome read_message(LineReader& reader, const std::string& prompt,
+                                 std::string* message) {
   std::string line;
-  LineReader::Outcome outcome = reader.read("> ", &line);
+  LineReader::Outcome outcome = reader.read(prompt, &line);
   if (outcome != LineReader::Outcome::kLine) return outcome;
   *message = line;
   const bool quoted = line.rfind(kQuotes, 0) == 0;
@@ -49,7 +50,9 @@ class Chat {
     int interrupts = 0;
     while (true) {
       std::string message;
-      switch (read_message(reader_, &message)) {
+      const codec::ToolCall* call = session_.open_call();
+      const std::string prompt = call != nullptr ? "result of " + call->name + "> " : "> ";
+      switch (read_message(reader_, prompt, &message)) {
         case LineReader::Outcome::kEnd:
           return first_error_;
         case LineReader::Outcome::kInterruptEmpty:

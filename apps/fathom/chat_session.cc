@@ -2,10 +2,12 @@
 
 #include <charconv>
 #include <cstdio>
+#include <utility>
 
 #include "codec/chat_file.h"
 #include "failure.h"
 #include "interrupt.h"
+#include "option_values.h"
 #include "output.h"
 #include "terminal_text.h"
 
@@ -14,7 +16,11 @@ namespace {
 
 constexpr std::string_view kHelp =
     R"(/system TEXT     set the system message (without TEXT: remove it)
-/think LEVEL     reason before answering: off, low, high, xhigh or max
+/think LEVEL     reason before answering: off, low, high, xhigh, max or 1-100
+/fold            show the length of the reasoning only, or all of it again
+/tools FILE      tools that the model may call: a JSON list as in Chat Completions (without FILE:
+                 none); after a call the next line is its result
+/json            ask for answers that are JSON objects, or for text again
 /reset           forget the conversation
 /retry           answer the last question again
 /undo            forget the last question and its answer
@@ -50,6 +56,16 @@ std::string set_number(std::string_view name, std::string_view value, std::optio
   return std::string(name) + " is " + std::string(value);
 }
 
+void write_calls(const std::vector<codec::ToolCall>& calls, JsonWriter& json) {
+  json.key("tool_calls").begin_array();
+  for (const codec::ToolCall& call : calls) {
+    json.begin_object().member("id", call.id).member("type", "function");
+    json.key("function").begin_object().member("name", call.name);
+    json.member("arguments", call.arguments).end_object().end_object();
+  }
+  json.end_array();
+}
+
 std::string_view trim(std::string_view text) {
   const size_t begin = text.find_first_not_of(' ');
   if (begin == text.npos) return {};
@@ -64,6 +80,19 @@ std::string_view take_word(std::string_view* text) {
   return word;
 }
 
+// Results follow their calls in order.
+const codec::ToolCall* first_open_call(const std::vector<codec::InputMessage>& messages) {
+  size_t num_results = 0;
+  for (auto it = messages.rbegin(); it != messages.rend(); ++it) {
+    if (it->role == codec::Role::kAssistant) {
+      return num_results < it->tool_calls.size() ? &it->tool_calls[num_results] : nullptr;
+    }
+    if (it->role != codec::Role::kTool) return nullptr;
+    ++num_results;
+  }
+  return nullptr;
+}
+
 void print_statistics(const Answer& answer) {
   const double decode_s = (answer.e2e_ms() - answer.ttft_ms()) / 1000;
   const auto after_first = static_cast<double>(answer.token_ids().size()) - 1;
@@ -74,14 +103,24 @@ void print_statistics(const Answer& answer) {
 
 }  // namespace
 
+const codec::ToolCall* ChatSession::open_call() const { return first_open_call(messages_); }
+
 Status ChatSession::ask(const std::string& text, bool show_statistics) {
   FATHOM_TRY(check_utf8(text, "the message"));
   Question question;
   question.kind = Question::Kind::kMessages;
   question.sampling = sampling_;
+  question.chat.stream = true;
+  question.chat.conversation = loaded_;
   std::vector<codec::InputMessage>& messages = question.chat.conversation.messages;
   messages = messages_;
-  messages.push_back(message(codec::Role::kUser, text));
+  const codec::ToolCall* call = open_call();
+  messages.push_back(message(call != nullptr ? codec::Role::kTool : codec::Role::kUser, text));
+  if (call != nullptr) messages.back().tool_call_id = call->id;
+  if (first_open_call(messages) != nullptr) {
+    messages_ = std::move(messages);
+    return Status();
+  }
   FATHOM_ASSIGN(const PreparedQuestion prepared, prepare(engine_, question));
   std::optional<Answer> answer;
   FATHOM_TRY(generate(prepared, &answer));
@@ -89,6 +128,9 @@ Status ChatSession::ask(const std::string& text, bool show_statistics) {
   messages_ = std::move(messages);
   messages_.push_back(message(codec::Role::kAssistant, answer->text()));
   messages_.back().reasoning_content = answer->reasoning();
+  for (const codec::ParsedCall& made : answer->calls()) {
+    messages_.back().tool_calls.push_back({made.id, made.name, made.arguments});
+  }
   if (show_statistics) print_statistics(*answer);
   if (answer->finish() == FinishReason::kLength) {
     std::fputs(
@@ -101,7 +143,7 @@ Status ChatSession::ask(const std::string& text, bool show_statistics) {
 Status ChatSession::generate(const PreparedQuestion& question, std::optional<Answer>* answer) {
   clear_interrupt();
   FATHOM_TRY(loop_.submit(0, question));
-  TerminalText terminal(question.thinking);
+  TerminalText terminal(fold_);
   Status output;
   bool cancelled = false;
   while (!loop_.idle()) {
@@ -109,8 +151,8 @@ Status ChatSession::generate(const PreparedQuestion& question, std::optional<Ans
       loop_.cancel_all();
       cancelled = true;
     }
-    for (AnswerLoop::Finished& f : loop_.step([&](int64_t, const AnswerPiece& piece) {
-           if (output.ok() && !cancelled) output = terminal.show(piece);
+    for (AnswerLoop::Finished& f : loop_.step([&](int64_t, const codec::OutputEvent& event) {
+           if (output.ok() && !cancelled) output = terminal.show(event);
          })) {
       answer->emplace(std::move(f.answer));
     }
@@ -177,6 +219,8 @@ std::string ChatSession::show_params() const {
     text += "\n" + std::string(name) + " " + (value ? json.text() : otherwise);
   };
   add("system", sampling_.system, "none");
+  add("tools", sampling_.tools_file, loaded_.tools.empty() ? "none" : "of the loaded file");
+  add("json", sampling_.json_mode, "false");
   JsonWriter temperature;
   temperature.value(engine_.default_temperature);
   JsonWriter top_p;
@@ -194,6 +238,20 @@ std::string ChatSession::show_params() const {
   return text;
 }
 
+std::string ChatSession::set_tools(const std::string& file) {
+  if (file.empty()) {
+    sampling_.tools_file.reset();
+    loaded_.tools.clear();
+    return "no tools";
+  }
+  const Result<std::vector<codec::ToolDefinition>> tools = read_tools(file);
+  if (!tools) return tools.error().message();
+  sampling_.tools_file = file;
+  std::string reply = "tools:";
+  for (const codec::ToolDefinition& tool : *tools) reply += " " + tool.name;
+  return reply;
+}
+
 std::string ChatSession::save(const std::string& file) const {
   if (file.empty() || file == "-") return "name a file: /save FILE";
   JsonWriter json;
@@ -202,6 +260,8 @@ std::string ChatSession::save(const std::string& file) const {
     json.begin_object().member("role", codec::role_name(m.role)).member("content", m.content);
     const std::string reasoning = m.reasoning_content.value_or("");
     if (!reasoning.empty()) json.member("reasoning_content", reasoning);
+    if (m.role == codec::Role::kTool) json.member("tool_call_id", m.tool_call_id);
+    if (!m.tool_calls.empty()) write_calls(m.tool_calls, json);
     json.end_object();
   };
   if (sampling_.system) write(message(codec::Role::kSystem, *sampling_.system));
@@ -226,7 +286,9 @@ std::string ChatSession::load(const std::string& file) {
     sampling_.system = messages.front().content;
     messages.erase(messages.begin());
   }
-  messages_ = std::move(messages);
+  messages_ = std::exchange(messages, {});
+  loaded_ = std::move(body->request.conversation);
+  loaded_.effort_level.reset();
   return "loaded " + std::to_string(messages_.size()) + " messages from " + file;
 }
 
@@ -253,12 +315,16 @@ ChatSession::Next ChatSession::command(std::string_view line, std::string* reply
     sampling_.system = rest.empty() ? std::nullopt : std::optional(std::string(rest));
     *reply = rest.empty() ? "no system message" : "system message set";
   } else if (name == "/think") {
-    const std::optional<codec::Think> think = codec::parse_think(rest);
-    if (think) {
-      sampling_.think = think;
-      sampling_.effort_level.reset();
-    }
-    *reply = think ? "think " + std::string(rest) : "/think off, low, high, xhigh or max";
+    const bool known = parse_think(rest, &sampling_);
+    *reply = known ? "think " + std::string(rest) : "/think off, low, high, xhigh, max or 1-100";
+  } else if (name == "/fold") {
+    fold_ = !fold_;
+    *reply = fold_ ? "reasoning is folded" : "reasoning is shown";
+  } else if (name == "/tools") {
+    *reply = set_tools(std::string(rest));
+  } else if (name == "/json") {
+    sampling_.json_mode = !sampling_.json_mode.value_or(false);
+    *reply = *sampling_.json_mode ? "answers are JSON objects" : "answers are text";
   } else if (name == "/params") {
     *reply = show_params();
   } else if (name == "/set") {

@@ -17,10 +17,14 @@ class ChatSession {
   ChatSession(Engine& engine, const SamplingOptions& sampling)
       : engine_(engine), loop_(engine), sampling_(sampling) {}
 
-  // Asks `text` as the next user turn and streams the answer to standard output.  ctrl-C ends the
-  // answer, and what it has so far stays in the conversation.  After an error (the context is full)
-  // the conversation is as it was before.
+  // Takes `text` as the result of open_call(), or else as the next user turn; when no result is
+  // missing any more, streams the answer to standard output.  ctrl-C ends the answer, and what it
+  // has so far stays in the conversation.  After an error (the context is full) the conversation is
+  // as it was before.
   Status ask(const std::string& text, bool show_statistics);
+  // The call of a tool that waits for its result; null if there is none.  Valid until the next
+  // change.
+  const codec::ToolCall* open_call() const;
 
   // Runs "/name argument".  `*reply` is for the person; `*retry` is a text to ask again.
   enum class Next { kGoOn, kAsk, kLeave };
@@ -29,6 +33,7 @@ class ChatSession {
  private:
   Status generate(const PreparedQuestion& question, std::optional<Answer>* answer);
   std::string set(std::string_view name, std::string_view value);
+  std::string set_tools(const std::string& file);
   std::string show_params() const;
   std::string save(const std::string& file) const;
   std::string load(const std::string& file);
@@ -39,6 +44,9 @@ class ChatSession {
   AnswerLoop loop_;
   SamplingOptions sampling_;
   std::vector<codec::InputMessage> messages_;  // without the system message of sampling_
+  // What a loaded file asks for besides messages: tools and the choice among them, the format.
+  codec::Conversation loaded_;
+  bool fold_ = false;
 };
 
 }  // namespace fathom::app

@@ -86,6 +86,7 @@ Examples:
   app->add_flag("--json", o->json, "print the result as JSON");
   app->add_flag("--quiet", o->quiet, "no statistics and no progress on stderr");
   add_sampling(app, &o->sampling);
+  add_image_options(app, &o->images);
   add_engine(app, &o->engine);
   const std::vector<CLI::Option*> inputs = {prompt, file, messages, ids, jsonl};
   app->callback([=] {

@@ -16,12 +16,8 @@ CLI::Option* add(CLI::App* app, const std::string& name, const std::string& valu
       ->take_last();
 }
 
-// A level, or how hard to think as a number.
 void set_think(const std::string& value, SamplingOptions* out) {
-  const std::optional<int32_t> level = parse_number<int32_t>(value, 1, 100);
-  out->effort_level = level;
-  out->think = level ? codec::Think::kHigh : codec::parse_think(value);
-  if (out->think) return;
+  if (parse_think(value, out)) return;
   throw CLI::ValidationError(
       "--think", "\"" + value + "\" is not off, low, high, xhigh, max or a number from 1 to 100");
 }
@@ -49,6 +45,18 @@ void add_conversation_options(CLI::App* app, SamplingOptions* out) {
       [out](const std::string& value) { out->tools_file = value; });
   app->add_flag_callback(
       "--json-mode", [out] { out->json_mode = true; }, "ask for an answer that is a JSON object");
+}
+
+void add_image_options(CLI::App* app, ImageOptions* out) {
+  app->add_flag("--allow-image-urls", out->allow_urls,
+                "fetch images of http and https URLs from public addresses");
+  app->add_option(
+         "--image-host", out->trusted_hosts,
+         "HOST or HOST:PORT from which images may be fetched though its address is private; "
+         "may be given several times")
+      ->type_name("HOST")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void add_tokenize(CLI::App* root, TokenizeOptions* o, std::function<int()>* run) {
@@ -90,6 +98,9 @@ Examples:
   app->add_flag("--v4", o->v4, "the prompt of DeepSeek-V4 instead of V4.1");
   app->add_flag("--ids", o->ids, "token ids");
   app->add_flag("--json", o->json, "print JSON");
+  app->add_flag("--load-images", o->load_images,
+                "load the images: --json has their sizes, --ids as many ids as they have tokens");
+  add_image_options(app, &o->images);
   add_model(app, &o->model);
   add(app, "--tokenizer", "FILE", "a tokenizer.json instead of a model",
       [o](const std::string& value) { o->tokenizer_file = value; });

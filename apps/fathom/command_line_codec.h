@@ -14,6 +14,7 @@ void add_model(CLI::App* app, std::string* out);
 
 // --think, --system, --tools, --json-mode: what a conversation asks for besides its messages.
 void add_conversation_options(CLI::App* app, SamplingOptions* out);
+void add_image_options(CLI::App* app, ImageOptions* out);
 
 // Each adds a command to `root` that fills `*o` and sets `*run`; both live as long as `root`.
 void add_tokenize(CLI::App* root, TokenizeOptions* o, std::function<int()>* run);

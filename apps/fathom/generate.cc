@@ -31,18 +31,19 @@ void print_stats(const std::vector<std::optional<Answer>>& answers) {
                "%llu]\n",
                static_cast<long long>(first.num_prompt_tokens()), ttft_ms,
                static_cast<long long>(tokens), decode_s > 0 ? after_first / decode_s : 0.0,
-               static_cast<unsigned long long>(first.seed.value_or(0)));
+               static_cast<unsigned long long>(first.seed().value_or(0)));
 }
 
 // All answers of one question; only the first is shown as it comes.
-Status run_question(Engine& engine, const Question& question, bool json,
+Status run_question(Engine& engine, Question question, bool json,
                     std::vector<std::optional<Answer>>* answers) {
+  const bool stream = !json && question.sampling.n.value_or(1) == 1;
+  question.chat.stream = stream;
   FATHOM_ASSIGN(PreparedQuestion prepared, prepare(engine, question));
   AnswerLoop loop(engine);
   answers->resize(static_cast<size_t>(prepared.request.n));
   FATHOM_TRY(loop.submit(0, prepared));
-  TerminalText terminal(prepared.thinking);
-  const bool stream = !json && prepared.request.n == 1;
+  TerminalText terminal;
   Status output;
   bool cancelled = false;
   while (!loop.idle()) {
@@ -50,15 +51,29 @@ Status run_question(Engine& engine, const Question& question, bool json,
       loop.cancel_all();
       cancelled = true;
     }
-    std::vector<AnswerLoop::Finished> finished = loop.step([&](int64_t, const AnswerPiece& piece) {
-      if (stream && output.ok()) output = terminal.show(piece);
-    });
+    std::vector<AnswerLoop::Finished> finished =
+        loop.step([&](int64_t, const codec::OutputEvent& event) {
+          if (stream && output.ok()) output = terminal.show(event);
+        });
     for (AnswerLoop::Finished& f : finished) {
       (*answers)[static_cast<size_t>(f.tag)].emplace(std::move(f.answer));
     }
   }
   FATHOM_TRY(std::move(output));
   return stream ? terminal.end() : Status();
+}
+
+Status show_whole(const Answer& answer) {
+  using Kind = codec::OutputEvent::Kind;
+  TerminalText terminal;
+  FATHOM_TRY(terminal.show({.kind = Kind::kReasoning, .text = answer.reasoning()}));
+  FATHOM_TRY(terminal.show({.kind = Kind::kText, .text = answer.text()}));
+  for (const codec::ParsedCall& call : answer.calls()) {
+    FATHOM_TRY(terminal.show({.kind = Kind::kCallBegin, .text = call.name}));
+    FATHOM_TRY(terminal.show({.kind = Kind::kArguments, .text = call.arguments}));
+    FATHOM_TRY(terminal.show({.kind = Kind::kCallEnd, .complete = call.complete}));
+  }
+  return terminal.end();
 }
 
 // What was not streamed.
@@ -72,10 +87,8 @@ Status print_answers(const std::vector<std::optional<Answer>>& answers, const Qu
       FATHOM_TRY(print(writer.text() + "\n"));
       continue;
     }
-    TerminalText terminal(!answers[i]->reasoning().empty());
     if (i > 0) FATHOM_TRY(print("---\n"));
-    FATHOM_TRY(terminal.show({.reasoning = answers[i]->reasoning(), .text = answers[i]->text()}));
-    FATHOM_TRY(terminal.end());
+    FATHOM_TRY(show_whole(*answers[i]));
   }
   return Status();
 }

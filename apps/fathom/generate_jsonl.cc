@@ -79,7 +79,7 @@ class JsonlRun {
   }
 
   std::string error_result(const std::string& id_json, Status error) const {
-    Answer answer = *Answer::create(*engine_.tokenizer, {}, false, 0);
+    Answer answer = *Answer::create(*engine_.tokenizer, {}, 0, std::nullopt);
     answer.fail(std::move(error));
     JsonWriter json;
     answer.write(json, id_json, 0);

@@ -18,4 +18,13 @@ std::optional<int64_t> parse_size(std::string_view text) {
   return *value << shift;
 }
 
+bool parse_think(std::string_view text, SamplingOptions* out) {
+  const std::optional<int32_t> level = parse_number<int32_t>(text, 1, 100);
+  const std::optional<codec::Think> think = level ? codec::Think::kHigh : codec::parse_think(text);
+  if (!think) return false;
+  out->think = think;
+  out->effort_level = level;
+  return true;
+}
+
 }  // namespace fathom::app

@@ -62,8 +62,15 @@ struct SamplingOptions {
   std::optional<bool> json_mode;          // the answer is a JSON object
 };
 
+// Images of a request.
+struct ImageOptions {
+  bool allow_urls = false;                 // data URLs always are
+  std::vector<std::string> trusted_hosts;  // "HOST" or "HOST:PORT": may be of a private network
+};
+
 struct GenerateOptions {
   EngineOptions engine;
+  ImageOptions images;
   SamplingOptions sampling;
   std::optional<std::string> prompt;  // the text itself; "-": standard input
   std::optional<std::string> prompt_file;
@@ -103,6 +110,8 @@ struct RenderCommandOptions {
   bool v4 = false;
   bool ids = false;
   bool json = false;
+  bool load_images = false;
+  ImageOptions images;
   std::string model;
   std::optional<std::string> tokenizer_file;
 };

@@ -8,6 +8,7 @@
 #include "codec/output_limit.h"
 #include "codec/prompt.h"
 #include "failure.h"
+#include "images.h"
 #include "output.h"
 
 namespace fathom::app {
@@ -39,6 +40,7 @@ Result<Question> read_messages(const GenerateOptions& options) {
                 codec::read_chat_file(json, file == "-" ? "standard input" : file));
   Question q;
   q.kind = Question::Kind::kMessages;
+  q.images = options.images;
   q.sampling = merge(options.sampling, sampling_of(body));
   // A level on the command line wins over a number in the file.
   if (options.sampling.think) body.request.conversation.effort_level.reset();
@@ -108,7 +110,8 @@ Status set_limits(const Engine& engine, const SamplingOptions& s, Request* reque
   return Status();
 }
 
-// The tools of a file, which holds the field of a Chat Completions body.
+}  // namespace
+
 Result<std::vector<codec::ToolDefinition>> read_tools(const std::string& file) {
   FATHOM_ASSIGN(const std::string text, read_text(file));
   FATHOM_ASSIGN(codec::ChatFile body,
@@ -116,6 +119,8 @@ Result<std::vector<codec::ToolDefinition>> read_tools(const std::string& file) {
                     R"({"messages":[{"role":"user","content":""}],"tools":)" + text + "}", file));
   return std::move(body.request.conversation.tools);
 }
+
+namespace {
 
 // The question as a conversation, with what the options say about it.
 Result<codec::Conversation> conversation_of(const Question& q) {
@@ -141,13 +146,6 @@ Result<codec::Conversation> conversation_of(const Question& q) {
   return conversation;
 }
 
-// Whether the answer begins with reasoning: not if it goes on with an answer that was begun.
-bool begins_thinking(const codec::Conversation& conversation) {
-  if (!conversation.thinking || conversation.messages.empty()) return conversation.thinking;
-  const codec::InputMessage& last = conversation.messages.back();
-  return !last.prefix || last.content.empty();
-}
-
 Result<std::vector<int32_t>> encode(const Engine& engine, const Question& q,
                                     const codec::Conversation& conversation) {
   if (q.kind == Question::Kind::kIds) return q.prompt_ids;
@@ -157,7 +155,7 @@ Result<std::vector<int32_t>> encode(const Engine& engine, const Question& q,
   }
   if (q.kind == Question::Kind::kRaw) return engine.tokenizer->encode(q.prompt, true);
   FATHOM_ASSIGN(const codec::Prompt prompt, codec::render_prompt(conversation, {}));
-  if (!prompt.images.empty()) return wrong_use("images are not supported yet");
+  if (!prompt.images.empty()) FATHOM_TRY(check_images(prompt, q.images, engine.config()));
   return codec::encode_prompt(*engine.tokenizer, prompt);
 }
 
@@ -252,10 +250,11 @@ Result<PreparedQuestion> prepare(const Engine& engine, const Question& question)
                                           static_cast<int64_t>(request.prompt.size()),
                                           engine.config().max_position_embeddings));
   request.params.max_tokens = static_cast<int32_t>(max_tokens);
-  const bool is_chat =
-      question.kind == Question::Kind::kTurn || question.kind == Question::Kind::kMessages;
-  prepared.thinking = is_chat && begins_thinking(chat.conversation);
-  prepared.stop = s.stop;
+  if (question.kind == Question::Kind::kTurn || question.kind == Question::Kind::kMessages) {
+    codec::set_parsing(chat.conversation, &chat.parsing);
+    prepared.form.chat = codec::OutputStream::options_of(chat);
+  }
+  prepared.form.stop = s.stop;
   FATHOM_TRY(set_limits(engine, s, &request));
   return prepared;
 }

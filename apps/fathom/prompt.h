@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "answer.h"
 #include "codec/request.h"
 #include "engine.h"
 #include "options.h"
@@ -22,16 +23,18 @@ struct Question {
   std::string id_json = "\"0\"";  // as JSON; copied to the result
   Kind kind = Kind::kTurn;
   std::string prompt;
-  codec::ConversationRequest chat;  // kMessages; thinking and effort are those of `sampling`
+  // kMessages: thinking and effort are those of `sampling`.  `stream`: the answer is shown as it
+  // comes.
+  codec::ConversationRequest chat;
   std::vector<int32_t> prompt_ids;
   SamplingOptions sampling;
+  ImageOptions images;
 };
 
 // A question as the engine takes it.
 struct PreparedQuestion {
   Request request;  // params.seed is set if the user gave one
-  std::vector<std::string> stop;
-  bool thinking = false;  // the answer begins with reasoning
+  AnswerForm form;
 };
 
 // What is set in `first`, else what is set in `second`.
@@ -44,6 +47,9 @@ Result<Question> read_question(const GenerateOptions& options);
 // the id, if the line had one.
 Status parse_question(std::string_view line, int64_t line_number, const GenerateOptions& defaults,
                       Question* out);
+
+// The tools of a file, which holds the field of a Chat Completions body.
+Result<std::vector<codec::ToolDefinition>> read_tools(const std::string& file);
 
 // "1,2,3"
 Result<std::vector<int32_t>> parse_ids(std::string_view text);

@@ -1,4 +1,6 @@
 // Lines of --jsonl.
+#include <algorithm>
+#include <array>
 #include <boost/json.hpp>
 #include <cmath>
 #include <limits>
@@ -12,6 +14,10 @@ namespace fathom::app {
 namespace {
 
 namespace json = boost::json;
+
+// What a line may have of a Chat Completions body.
+constexpr std::array<std::string_view, 4> kBodyNames = {"messages", "tools", "tool_choice",
+                                                        "response_format"};
 
 Status bad_member(std::string_view name, std::string_view wanted) {
   return wrong_use("\"" + std::string(name) + "\" must be " + std::string(wanted));
@@ -202,8 +208,12 @@ Status read_input(const json::object& line, const GenerateOptions& defaults, Que
     return read_ids("prompt_token_ids", *ids, &out->prompt_ids);
   }
   out->kind = Question::Kind::kMessages;
-  FATHOM_ASSIGN(codec::ChatFile file,
-                codec::read_chat_file(json::serialize(*messages), "\"messages\""));
+  json::object body;
+  for (const std::string_view name : kBodyNames) {
+    const json::value* value = line.if_contains(name);
+    if (value != nullptr) body.emplace(name, *value);
+  }
+  FATHOM_ASSIGN(codec::ChatFile file, codec::read_chat_file(json::serialize(body), "\"messages\""));
   out->chat = std::move(file.request);
   return Status();
 }
@@ -211,15 +221,22 @@ Status read_input(const json::object& line, const GenerateOptions& defaults, Que
 Status read_line(const json::object& line, const GenerateOptions& defaults, Question* out) {
   for (const json::key_value_pair& member : line) {
     const std::string_view name = member.key();
-    if (name != "id" && name != "prompt" && name != "messages" && name != "prompt_token_ids" &&
+    const bool is_of_body =
+        std::find(kBodyNames.begin(), kBodyNames.end(), name) != kBodyNames.end();
+    if (is_of_body && line.if_contains("messages") == nullptr) {
+      return wrong_use("\"" + std::string(name) + "\" goes with \"messages\" only");
+    }
+    if (!is_of_body && name != "id" && name != "prompt" && name != "prompt_token_ids" &&
         name != "params") {
       return wrong_use("unknown name \"" + std::string(name) +
-                       "\"; a line has id, prompt or messages or prompt_token_ids, params");
+                       "\"; a line has id, prompt or messages (with tools, tool_choice, "
+                       "response_format) or prompt_token_ids, params");
     }
   }
   SamplingOptions own;
   FATHOM_TRY(read_params(line.if_contains("params"), &own));
   out->sampling = merge(own, defaults.sampling);
+  out->images = defaults.images;
   return read_input(line, defaults, out);
 }
 

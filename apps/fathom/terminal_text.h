@@ -1,25 +1,35 @@
 // Streams an answer to the terminal or a pipe: reasoning dimmed on a terminal, in its tags
-// elsewhere.
+// elsewhere; each call of a tool on a line of its own: `→ name {"argument": "value"}`.
 #pragma once
 
-#include "answer.h"
+#include <string>
+
+#include "codec/output/output_stream.h"
+#include "fathom/status.h"
 
 namespace fathom::app {
 
 class TerminalText {
  public:
-  // `thinking`: the answer begins with reasoning.
-  explicit TerminalText(bool thinking);
+  // `fold`: of the reasoning only its length is shown, and nothing where this is no terminal.
+  explicit TerminalText(bool fold = false);
   // Errors as print().
-  Status show(const AnswerPiece& piece);
+  Status show(const codec::OutputEvent& event);
   // Ends colours and the last line.
   Status end();
 
  private:
+  enum class Part { kNone, kReasoning, kText, kCall };
+  // Ends what was shown before and begins `part`.
+  std::string change_to(Part part);
+  std::string folded() const;
+
   bool is_terminal_;
-  bool in_reasoning_ = false;
+  bool fold_;
+  Part part_ = Part::kNone;
   bool needs_newline_ = false;
-  bool wrote_reasoning_ = false;
+  size_t reasoning_words_ = 0;
+  bool in_word_ = false;
 };
 
 }  // namespace fathom::app
