@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "codec/json_text.h"
 #include "codec/prompt.h"
 #include "codec/request.h"
 #include "codec/tokenizer.h"
@@ -60,6 +61,8 @@ int main(int argc, char** argv) {
   const auto render = [&] { return value_or_exit(codec::render_prompt(request.conversation, {})); };
   const codec::Prompt prompt = render();
   size_t kept = 0;  // so that no call can be left out
+  const double json_s = least_seconds(
+      seconds / 2, [&] { kept += value_or_exit(codec::parse_json(body)).if_object()->size(); });
   const double read_s =
       least_seconds(seconds, [&] { kept += read().conversation.messages.size(); });
   const double render_s = least_seconds(seconds, [&] { kept += render().text.size(); });
@@ -67,8 +70,9 @@ int main(int argc, char** argv) {
       seconds, [&] { kept += value_or_exit(codec::encode_prompt(*tokenizer, prompt)).size(); });
   const size_t num_ids = value_or_exit(codec::encode_prompt(*tokenizer, prompt)).size();
   std::printf(
-      "{\"read_s\": %.9f, \"render_s\": %.9f, \"encode_s\": %.9f, \"prompt_bytes\": %zu, "
+      "{\"json_s\": %.9f, \"read_s\": %.9f, \"render_s\": %.9f, \"encode_s\": %.9f, "
+      "\"prompt_bytes\": %zu, "
       "\"ids\": %zu, \"kept\": %zu}\n",
-      read_s, render_s, encode_s, prompt.text.size(), num_ids, kept);
+      json_s, read_s, render_s, encode_s, prompt.text.size(), num_ids, kept);
   return 0;
 }

@@ -22,10 +22,9 @@ Status AnswerLoop::submit(int64_t tag, const PreparedQuestion& question) {
   if (!request.params.seed) request.params.seed = draw_seed();
   std::vector<Answer> answers;
   for (int32_t i = 0; i < request.n; ++i) {
-    FATHOM_ASSIGN(Answer answer,
-                  Answer::create(*engine_.tokenizer, question.form,
-                                 static_cast<int64_t>(request.prompt.size()),
-                                 *request.params.seed + static_cast<uint64_t>(i)));
+    FATHOM_ASSIGN(Answer answer, Answer::create(*engine_.tokenizer, question.form,
+                                                static_cast<int64_t>(request.prompt.size()),
+                                                *request.params.seed + static_cast<uint64_t>(i)));
     answer.wants_logprobs = request.params.logprobs >= 0;
     answer.wants_prompt_logprobs = request.prompt_logprobs >= 0 && i == 0;
     answers.push_back(std::move(answer));

@@ -118,18 +118,32 @@ Status settle_tools(std::vector<DeclaredTool> declared, const Choice& choice,
   return Status();
 }
 
-JsonValue constraint_tool(const ToolDefinition& tool) {
-  JsonObject function;
-  function.append("name", tool.name);
-  function.append("description", tool.description ? JsonValue(*tool.description) : JsonValue());
-  function.append("parameters", tool.parameters);
-  function.append("strict", tool.strict ? JsonValue(*tool.strict) : JsonValue());
-  JsonObject entry;
-  entry.append("type", "function");
-  entry.append("function", std::move(function));
-  if (tool.defer_loading) entry.append("defer_loading", true);
-  return entry;
+namespace {
+
+// Compact JSON of a tool as the constraint has it.
+void append_constraint_tool(const ToolDefinition& tool, std::string* out) {
+  out->append(R"({"type":"function","function":{"name":)");
+  append_json_string(tool.name, out);
+  out->append(R"(,"description":)");
+  tool.description ? append_json_string(*tool.description, out) : void(out->append("null"));
+  out->append(R"(,"parameters":)");
+  append_json(tool.parameters, JsonStyle::kCompact, out);
+  out->append(R"(,"strict":)");
+  out->append(!tool.strict ? "null" : *tool.strict ? "true" : "false");
+  out->append(tool.defer_loading ? R"(},"defer_loading":true})" : "}}");
 }
+
+std::string constraint_tools(const std::vector<ToolDefinition>& tools) {
+  std::string out = "[";
+  for (const ToolDefinition& tool : tools) {
+    if (out.size() > 1) out.push_back(',');
+    append_constraint_tool(tool, &out);
+  }
+  out.push_back(']');
+  return out;
+}
+
+}  // namespace
 
 Status settle_constraint(const FormatRequest& format, ConversationRequest* request) {
   using Format = ResponseFormat::Kind;
@@ -158,10 +172,8 @@ Status settle_constraint(const FormatRequest& format, ConversationRequest* reque
 
   std::optional<OutputConstraint>& constraint = request->inference.output_constraint;
   if (offers_tools) {
-    JsonArray tools;
-    for (const ToolDefinition& tool : conversation.tools) tools.push_back(constraint_tool(tool));
     constraint = {is_required ? Kind::kToolCallRequired : Kind::kToolCall,
-                  write_json(std::move(tools), JsonStyle::kCompact)};
+                  constraint_tools(conversation.tools)};
   } else if (format.format.kind == Format::kJsonObject) {
     constraint = {Kind::kJson, ""};
   } else if (format.format.kind == Format::kJsonSchema) {

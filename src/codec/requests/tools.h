@@ -46,7 +46,4 @@ struct FormatRequest {
 // Error: a schema that is none, or a regex.
 Status settle_constraint(const FormatRequest& format, ConversationRequest* request);
 
-// Compact JSON of a tool as the constraint has it.
-JsonValue constraint_tool(const ToolDefinition& tool);
-
 }  // namespace fathom::codec
