@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "command_line_codec.h"
 #include "command_line_options.h"
 
 namespace fathom::app {
@@ -53,6 +54,7 @@ void add_answers(CLI::App* app, ServeOptions* o) {
   app->add_flag(
       "--client-sampling", o->server.client_sampling,
       "take temperature and top_p as asked for, also where the released service does not");
+  add_image_options(app, &o->images);
   add_int<int>(app, "--max-n", &o->server.max_n, 1, 128, "samples of one completion (default 16)");
   add_size(app, "--stored-responses", &o->server.stored_responses_bytes,
            "memory for responses that previous_response_id can name (default 64M)");

@@ -8,6 +8,7 @@
 
 #include "engine.h"
 #include "failure.h"
+#include "images.h"
 #include "interrupt.h"
 #include "output.h"
 #include "server/ids.h"
@@ -68,6 +69,9 @@ server::ServedModel served_model(const Engine& engine, const ServeOptions& optio
   model.fingerprint = "fp_fathom_" FATHOM_VERSION;
   model.created = server::unix_seconds();
   model.program_version = FATHOM_VERSION;
+  model.add_images = [&engine, images = options.images](const codec::Prompt& prompt, Request*) {
+    return check_images(prompt, images, engine.config());
+  };
   return model;
 }
 

@@ -12,6 +12,7 @@ namespace fathom::app {
 struct ServeOptions {
   EngineOptions engine;
   server::ServerOptions server;
+  ImageOptions images;
   std::vector<std::string> model_names;  // beside the name of the model's folder
   std::string keys_file;                 // "": open
   bool open_to_network = false;          // open although others can reach the host

@@ -86,6 +86,8 @@ std::string serve_config(const ServeOptions& o) {
   toml.number("max-n", s.max_n);
   toml.number("stored-responses", s.stored_responses_bytes);
   toml.number("stored-responses-ttl-s", s.stored_responses_ttl_s);
+  toml.flag("allow-image-urls", o.images.allow_urls);
+  toml.texts("image-host", o.images.trusted_hosts);
   toml.section("limits");
   toml.number("codec-threads", s.codec_threads);
   toml.number("codec-queue", s.codec_queue);

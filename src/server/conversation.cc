@@ -165,9 +165,11 @@ void count_tokens(const Services& services, const std::shared_ptr<Exchange>& exc
   if (!body) return exchange->fail(prepare_error(body.error()));
   Result<codec::ConversationRequest> chat = read_conversation(services, Protocol::kMessages, *body);
   if (!chat) return exchange->fail(prepare_error(chat.error()));
-  Result<std::vector<int32_t>> ids = encode_conversation(services, *chat);
-  if (!ids) return exchange->fail(prepare_error(ids.error()));
-  exchange->reply(200, "{\"input_tokens\":" + std::to_string(ids->size()) + "}");
+  Request request;
+  if (const Status status = encode_conversation(services, *chat, &request); !status.ok()) {
+    return exchange->fail(prepare_error(status));
+  }
+  exchange->reply(200, "{\"input_tokens\":" + std::to_string(request.prompt.size()) + "}");
 }
 
 // GET and DELETE of /v1/responses/ID.

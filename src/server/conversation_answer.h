@@ -23,19 +23,27 @@ class ConversationAnswer : public Answer {
                      const codec::JsonValue& body, const codec::AnswerInfo& info, OnWhole on_whole);
 
   void take(const TokenEvent& event) override;
+  bool sample_done(int32_t index) const override {
+    return choices_[static_cast<size_t>(index)].stream.finished();
+  }
 
  private:
+  struct Choice {
+    codec::OutputStream stream;
+    bool ready = false;
+  };
+
   std::string whole() override { return writer_->json(); }
   std::string last_event() override;
-  void push_token(const TokenEvent& event);
-  void write(const std::vector<codec::OutputEvent>& events);
+  void push_token(const TokenEvent& event, Choice* choice);
+  void write(const std::vector<codec::OutputEvent>& events, size_t choice);
 
-  codec::OutputStream stream_;
+  std::vector<Choice> choices_;
+  size_t left_;  // choices that are not finished
   std::unique_ptr<codec::AnswerWriter> writer_;
   const std::string fingerprint_;
   const uint64_t prompt_tokens_;
   const std::vector<int32_t> stop_ids_;
-  bool ready_ = false;
   std::vector<codec::OutputEvent> events_;  // kept for their memory
   std::vector<codec::AnswerEvent> written_;
   OnWhole on_whole_;

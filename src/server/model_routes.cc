@@ -62,7 +62,9 @@ Result<std::vector<int32_t>> tokenize_ids(const Services& services, const JsonVa
   if (json_field(body, "messages") != nullptr) {
     FATHOM_ASSIGN(const codec::ConversationRequest chat,
                   read_conversation(services, codec::Protocol::kChatCompletions, body));
-    return encode_conversation(services, chat);
+    Request request;
+    FATHOM_TRY(encode_conversation(services, chat, &request));
+    return std::move(request.prompt);
   }
   // vLLM's field, or llama.cpp's, each with its own default.
   const bool is_content = json_field(body, "prompt") == nullptr;

@@ -14,6 +14,7 @@ codec::ConvertOptions convert_options(const Services& services) {
   codec::ConvertOptions convert;
   convert.default_thinking = services.options.default_thinking;
   convert.keep_client_sampling = services.options.client_sampling;
+  convert.max_choices = static_cast<uint32_t>(services.options.max_n);
   convert.models.clear();  // names are checked by Services::model_name()
   convert.any_model = services.model.version;
   return convert;
@@ -55,16 +56,16 @@ Result<codec::ConversationRequest> read_conversation(const Services& services,
   return codec::convert_request(protocol, body, convert_options(services));
 }
 
-Result<std::vector<int32_t>> encode_conversation(const Services& services,
-                                                 const codec::ConversationRequest& chat) {
+Status encode_conversation(const Services& services, const codec::ConversationRequest& chat,
+                           Request* out) {
   codec::RenderOptions render;
   render.version = chat.model_version;
   FATHOM_ASSIGN(const codec::Prompt prompt, codec::render_prompt(chat.conversation, render));
-  if (!prompt.images.empty()) {
-    return Status(StatusCode::kInvalidArgument,
-                  prompt.images.front()->path + ": images are not supported by this server");
-  }
-  return codec::encode_prompt(*services.model.tokenizer, prompt);
+  FATHOM_ASSIGN(out->prompt, codec::encode_prompt(*services.model.tokenizer, prompt));
+  if (prompt.images.empty()) return Status();
+  if (services.model.add_images) return services.model.add_images(prompt, out);
+  return Status(StatusCode::kInvalidArgument,
+                prompt.images.front()->path + ": images are not supported by this server");
 }
 
 Result<PreparedConversation> prepare_conversation(const Services& services,
@@ -74,7 +75,7 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
   FATHOM_ASSIGN(out.chat, read_conversation(services, protocol, body));
   Request& request = out.request;
   FATHOM_TRY(read_engine_fields(*services.model.tokenizer, body, &request));
-  FATHOM_ASSIGN(request.prompt, encode_conversation(services, out.chat));
+  FATHOM_TRY(encode_conversation(services, out.chat, &request));
   const codec::InferenceOptions& inference = out.chat.inference;
   request.params.temperature = inference.temperature;
   request.params.top_p = inference.top_p;
@@ -89,6 +90,7 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
                                           static_cast<int64_t>(request.prompt.size()),
                                           services.model.context_tokens));
   request.params.max_tokens = static_cast<int32_t>(max_tokens);
+  request.n = static_cast<int32_t>(out.chat.num_choices);
   const double timeout_s = services.options.request_timeout_s;
   if (timeout_s > 0) request.timeout_s = timeout_s;
   return out;

@@ -22,9 +22,9 @@ struct PreparedConversation {
 Result<PreparedConversation> prepare_conversation(const Services& services,
                                                   codec::Protocol protocol,
                                                   const codec::JsonValue& body);
-// The ids of its prompt, and nothing else.
-Result<std::vector<int32_t>> encode_conversation(const Services& services,
-                                                 const codec::ConversationRequest& chat);
+// Sets the ids of its prompt and its images, and nothing else.
+Status encode_conversation(const Services& services, const codec::ConversationRequest& chat,
+                           Request* out);
 Result<codec::ConversationRequest> read_conversation(const Services& services,
                                                      codec::Protocol protocol,
                                                      const codec::JsonValue& body);

@@ -3,10 +3,12 @@
 // Borrowed: all of it outlives the handlers.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "codec/conversation.h"
+#include "codec/prompt.h"
 #include "codec/tokenizer.h"
 #include "fathom/engine.h"
 #include "server/generations.h"
@@ -25,6 +27,9 @@ struct ServedModel {
   std::string fingerprint;  // of the weights and the program
   int64_t created = 0;      // Unix seconds
   std::string program_version;
+  // Checks the images of a prompt and puts them into the request, whose ids are there; called on
+  // codec threads.  None: images are refused.
+  std::function<Status(const codec::Prompt&, Request*)> add_images = {};
 };
 
 struct Services {

@@ -91,6 +91,21 @@ class ServeTest(ProgramTest):
             self.assertEqual(body["content"][0]["text"], wanted["text"])
             self.assertEqual(server.stop()[0], 0)
 
+    def test_several_choices_and_images(self):
+        with Server(self) as server:
+            status, body = server.ask("POST", CHAT, chat("Tell me a story.", n=2, max_tokens=12,
+                                                         temperature=1, seed=3))
+            self.assertEqual(status, 200, body)
+            first, second = (c["message"]["content"] for c in body["choices"])
+            self.assertNotEqual(first, second)
+            self.assertEqual(body["usage"]["completion_tokens"], 24)
+            for url, says in (("http://127.0.0.1:9/x.png", "URL"), ("data:image/png;base64,AAAA", "")):
+                image = {"type": "image_url", "image_url": {"url": url}}
+                status, body = server.ask("POST", CHAT, {"messages": [
+                    {"role": "user", "content": [image]}]})
+                self.assertEqual(status, 400, body)
+                self.assertIn(says, body["error"]["message"])
+
     def test_scores_a_prompt(self):
         with Server(self) as server:
             status, body = server.ask("POST", "/v1/completions", {

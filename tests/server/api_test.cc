@@ -202,6 +202,20 @@ TEST_F(ApiTest, AStopStringEndsOneSampleOfSeveral) {
   EXPECT_EQ(engine_.cancelled_samples, (std::vector<std::pair<RequestId, int32_t>>{{id, 0}}));
 }
 
+TEST_F(ApiTest, ChatGivesSeveralChoices) {
+  say("Hi.");
+  start();
+  const auto reply = post(kChat, R"({"n":3,"messages":[{"role":"user","content":"hi"}]})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(engine_.request(1).n, 3);
+  for (const char* choice : {"choices.0", "choices.1", "choices.2"}) {
+    EXPECT_EQ(text_at(reply.body, std::string(choice) + ".message.content"), "Hi.");
+  }
+  EXPECT_EQ(text_at(reply.body, "usage.completion_tokens"),
+            std::to_string(3 * engine_.answer->size()));
+  EXPECT_EQ(post(kChat, R"({"n":17,"messages":[{"role":"user","content":"hi"}]})").status, 400);
+}
+
 TEST_F(ApiTest, CompletionsStream) {
   say("one two");
   start();
