@@ -25,11 +25,13 @@ endif()
 # the compiler's mood), and paths relative to the checkout so that ccache hits across checkouts.
 add_library(fathom_options INTERFACE)
 target_compile_options(fathom_options INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Werror -ffp-contract=off
-  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Werror -ffp-contract=off
+    -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror,-ffp-contract=off
+    -Werror=all-warnings --fmad=false --expt-relaxed-constexpr>)
 # GCC's sanitizers hide what its flow analysis needs, and it then warns of moves that are fine.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-  target_compile_options(fathom_options INTERFACE -Wno-maybe-uninitialized)
+  target_compile_options(fathom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
 endif()
 target_include_directories(fathom_options INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
@@ -55,10 +57,23 @@ endfunction()
 
 # fathom_library(NAME folder DEPS folders... [LIBS external targets...]): every .cc below the calling
 # directory becomes the static library fathom_<folder>.  DEPS are the edges of the include graph.
+# With CUDA also every .cu and what lies in a folder cuda/; without, the twin no_cuda.cc instead.
 function(fathom_library)
   cmake_parse_arguments(arg "" "NAME" "DEPS;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cc)
+  set(twins ${sources})
+  list(FILTER twins INCLUDE REGEX "(^|/)no_cuda\\.cc$")
+  if(FATHOM_HAS_CUDA AND twins)
+    file(GLOB_RECURSE kernels CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cu)
+    list(REMOVE_ITEM sources ${twins})
+    list(APPEND sources ${kernels})
+  else()
+    list(FILTER sources EXCLUDE REGEX "(^|/)cuda/")
+  endif()
   add_library(fathom_${arg_NAME} STATIC ${sources})
+  if(FATHOM_HAS_CUDA AND twins)
+    target_link_libraries(fathom_${arg_NAME} PUBLIC CUDA::cudart_static)
+  endif()
   fathom_isa_flags(${sources})
   list(TRANSFORM arg_DEPS PREPEND fathom_)
   target_link_libraries(fathom_${arg_NAME} PUBLIC ${arg_DEPS} PRIVATE fathom_options ${arg_LIBS})

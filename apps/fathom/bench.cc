@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "base/check.h"
 #include "bench/floors.h"
 #include "bench/peaks.h"
 #include "failure.h"
@@ -57,6 +58,9 @@ double seconds_of(const std::function<void()>& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// A CPU's forward has no errors.
+void must(const Status& status) { FATHOM_CHECK(status.ok()) << status.to_string(); }
+
 // Calls until both limits are met; all times, ascending.
 std::vector<double> repeat(const std::function<void()>& call) {
   call();
@@ -88,7 +92,7 @@ class Bench {
         s->append(random_id());
         step.segments.push_back(s->next_segment(1, 0));
       }
-      loaded_.model->forward(step, {}, &counter);
+      must(loaded_.model->forward(step, {}, &counter));
       for (auto& s : sequences) s->advance(1);
       ++calls;
     });
@@ -127,7 +131,7 @@ class Bench {
     const auto times = repeat([&] {
       for (int32_t& id : ids) id = random_id();
       auto s = sequence(ids, tokens);
-      loaded_.model->forward({{s->next_segment(tokens, 0)}}, {});
+      must(loaded_.model->forward({{s->next_segment(tokens, 0)}}, {}));
     });
     return row("prefill." + std::to_string(tokens), times, bench::prefill_work(config(), tokens),
                tokens);
@@ -149,7 +153,7 @@ class Bench {
     std::vector<int32_t> ids(kDecodeContext);
     for (int32_t& id : ids) id = random_id();
     auto s = sequence(ids, config().max_position_embeddings < 16384 ? 4096 : 16384);
-    loaded_.model->forward({{s->next_segment(static_cast<int32_t>(kDecodeContext), 0)}}, {});
+    must(loaded_.model->forward({{s->next_segment(static_cast<int32_t>(kDecodeContext), 0)}}, {}));
     s->advance(static_cast<int32_t>(kDecodeContext));
     return s;
   }

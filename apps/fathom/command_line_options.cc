@@ -61,12 +61,15 @@ void add_isa(CLI::App* app, std::optional<Isa>* out) {
 
 void add_engine(CLI::App* app, EngineOptions* out) {
   add_model(app, &out->model);
-  add(app, "--device", "NAME", "auto or cpu", [](const std::string& value) {
-    if (value.rfind("cuda", 0) == 0) {
-      throw CLI::ValidationError("--device", value + " is not in this build; use cpu");
-    }
-    if (value != "auto" && value != "cpu") throw bad_value("--device", value, "auto or cpu");
-  });
+  add(app, "--device", "NAME", "auto, cpu or cuda:N (default: auto, a GPU that the model fits)",
+      [out](const std::string& value) {
+        const bool is_gpu = value.rfind("cuda:", 0) == 0 && value.size() > 5 && value.size() < 9 &&
+                            value.find_first_not_of("0123456789", 5) == std::string::npos;
+        if (value != "auto" && value != "cpu" && !is_gpu) {
+          throw bad_value("--device", value, "auto, cpu or cuda:N (cuda:0 is the first GPU)");
+        }
+        out->device = value;
+      });
   add_int<int>(app, "--threads", &out->threads, 1, 1024, "threads (default: every CPU allowed)");
   add_isa(app, &out->isa);
   add(app, "--prefill", "MODE",

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "codec/engram_classes.h"
@@ -95,6 +96,24 @@ Result<Isa> choose_isa(const EngineOptions& options) {
                    "; leave --isa out to use " + std::string(isa_name(best_isa())));
 }
 
+// The GPU of --device.  nullptr: the CPU; with auto also if there is no GPU that we run on, or one
+// with less memory than the checkpoint and a tenth for the rest.
+Result<std::unique_ptr<Device>> choose_gpu(const EngineOptions& options,
+                                           const weights::Checkpoint& checkpoint) {
+  if (options.device == "cpu") return std::unique_ptr<Device>();
+  const bool any = options.device == "auto";
+  const int ordinal = any ? 0 : std::atoi(options.device.c_str() + std::strlen("cuda:"));
+  Result<std::unique_ptr<Device>> gpu = open_cuda_device({.ordinal = ordinal});
+  if (!any) {
+    if (gpu) return gpu;
+    return std::move(gpu).error().with_context("--device " + options.device);
+  }
+  if (!gpu || checkpoint.total_bytes() > (*gpu)->free_bytes() / 10 * 9) {
+    return std::unique_ptr<Device>();
+  }
+  return gpu;
+}
+
 Result<int64_t> choose_kv_memory(const EngineOptions& options) {
   constexpr int64_t kDefault = int64_t{1} << 30;
   const int64_t memory = cpu_info().memory_bytes;
@@ -140,7 +159,8 @@ BlockKey cache_namespace(const Engine& engine) {
     shards += t.name + ' ' + t.file + ' ' + std::to_string(t.view.num_bytes()) + '\n';
   }
   const std::string config = model::config_json(engine.config());
-  const std::string kernels = "reference numerics, layout 1, " + std::string(isa_name(engine.isa));
+  const std::string kernels = "reference numerics, layout 1, " + std::string(isa_name(engine.isa)) +
+                              (engine.gpu != nullptr ? ", cuda" : "");
   const std::string_view parts[] = {config, shards, kernels};
   return kvcache::namespace_key(parts);
 }
@@ -224,10 +244,16 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
   }
   FATHOM_ASSIGN(std::vector<int32_t> class_map,
                 make_class_map(engine->dir, config, *engine->tokenizer));
+  FATHOM_ASSIGN(weights::Checkpoint checkpoint, weights::Checkpoint::open(engine->dir));
+  FATHOM_ASSIGN(engine->gpu, choose_gpu(options, checkpoint));
+  if (class_map.empty()) {
+    FATHOM_ASSIGN(class_map, model::load_class_map(engine->dir, config));
+  }
   FATHOM_ASSIGN(
       engine->loaded,
-      runner::load_model(engine->dir, {.num_threads = engine->threads, .isa = engine->isa},
-                         std::move(class_map)));
+      runner::load_model(
+          config, std::move(checkpoint), std::move(class_map),
+          {.num_threads = engine->threads, .isa = engine->isa, .device = engine->gpu.get()}));
   FATHOM_TRY(read_generation_config(engine->dir, engine.get()));
   FATHOM_ASSIGN(engine->requests, start_requests(*engine, options, kv_memory));
   const int64_t block_tokens = engine->loaded.model->kv_layout().block_tokens();

@@ -22,6 +22,7 @@ Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const std::filesystem::
 struct Engine {
   std::filesystem::path dir;
   std::unique_ptr<codec::Tokenizer> tokenizer;
+  std::unique_ptr<Device> gpu;  // nullptr: the CPU; before what lives on it
   runner::LoadedModel loaded;
   std::unique_ptr<fathom::Engine>
       requests;  // runs them; last, so that it stops before the model goes

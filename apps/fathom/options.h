@@ -16,9 +16,10 @@
 namespace fathom::app {
 
 struct EngineOptions {
-  std::string model;       // folder or hub id; "": the demo model
-  int threads = 0;         // 0: every CPU that this process may use
-  std::optional<Isa> isa;  // none: the best of this CPU
+  std::string model;            // folder or hub id; "": the demo model
+  int threads = 0;              // 0: every CPU that this process may use
+  std::string device = "auto";  // auto, cpu, cuda:N
+  std::optional<Isa> isa;       // none: the best of this CPU
   std::optional<PrefillMode> prefill;
   int64_t kv_memory_bytes = 0;  // 0: a default that fits this machine
   int max_batch = 16;

@@ -51,7 +51,7 @@ class Toml {
 void print_engine(const EngineOptions& e, Toml* toml) {
   toml->section("engine; \"\" leaves the choice to the program");
   toml->text("model", e.model);
-  toml->text("device", "auto");
+  toml->text("device", e.device);
   toml->text("threads", e.threads > 0 ? std::to_string(e.threads) : "");
   toml->text("isa", e.isa ? std::string(isa_name(*e.isa)) : "");
   toml->text("prefill", !e.prefill ? "" : *e.prefill == PrefillMode::kExact ? "exact" : "replay");

@@ -1,6 +1,7 @@
 #include "device/stream.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 namespace fathom {
@@ -21,7 +22,11 @@ std::byte* Scratch::get(size_t bytes) {
   return data_.get();
 }
 
-Stream::Stream(int num_threads)
-    : pool_(num_threads), per_thread_(static_cast<size_t>(num_threads)) {}
+Stream::Stream(DeviceKind kind, int num_threads)
+    : kind_(kind), pool_(num_threads), per_thread_(static_cast<size_t>(num_threads)) {}
+
+void Stream::copy(void* to, const void* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
 
 }  // namespace fathom

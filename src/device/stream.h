@@ -1,21 +1,26 @@
-// Where kernels run: the threads and the scratch memory of one executor.
+// Where kernels run: the order of work and the scratch memory of one executor.
 //
 // CPU: run() of a kernel returns when its work is done, so a stream is a pool and two kinds of
-// scratch. Scratch grows to the greatest size ever asked for and stays, so steady steps allocate
+// scratch.  Scratch grows to the greatest size ever asked for and stays, so steady steps allocate
 // nothing.
+//
+// GPU (device/cuda): kernels and copies are enqueued and run later, in order.  What goes wrong is
+// kept and comes out of synchronize(), so kernels need no error path.
 //
 // Thread: one stream belongs to one thread (rank-N); items of its pool use thread_scratch only.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "device/thread_pool.h"
+#include "fathom/status.h"
 
 namespace fathom {
 
-enum class DeviceKind { kCpu };
+enum class DeviceKind { kCpu, kCuda };
 
 // Memory aligned to a cache line, not initialized, valid until the next larger request.
 class Scratch {
@@ -32,17 +37,49 @@ class Scratch {
 
 class Stream {
  public:
-  explicit Stream(int num_threads);
+  // Of the CPU.
+  explicit Stream(int num_threads) : Stream(DeviceKind::kCpu, num_threads) {}
+  virtual ~Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
+  DeviceKind kind() const { return kind_; }
   ThreadPool& pool() { return pool_; }
-  // Shared by the items of the running kernel.
-  std::byte* scratch(size_t bytes) { return shared_.get(bytes); }
-  // Private to one thread of the pool.
+  // Memory of the device for one kernel; the next kernel may get the same.  A GPU that has none
+  // left returns nullptr, and synchronize() will say so.
+  virtual std::byte* scratch(size_t bytes) { return shared_.get(bytes); }
+  // Of the host, private to one thread of the pool.
   std::byte* thread_scratch(int thread, size_t bytes) {
     return per_thread_[static_cast<size_t>(thread)].get(bytes);
   }
 
+  // Values of the host where the kernels enqueued from now on can read them, until synchronize().
+  // The CPU reads the values themselves, so they must stay as long.
+  template <class T>
+  const T* upload(const T* values, int64_t n) {
+    return static_cast<const T*>(upload_bytes(values, static_cast<size_t>(n) * sizeof(T)));
+  }
+  // In stream order, between any two of host and device.  A GPU copies to pageable host memory at
+  // once, and to pinned memory later: read neither before synchronize().
+  virtual void copy(void* to, const void* from, size_t bytes);
+  // Where a kernel may write values for the host: `values` has them after wait() or synchronize().
+  template <class T>
+  T* output(T* values, int64_t n) {
+    return static_cast<T*>(output_bytes(values, static_cast<size_t>(n) * sizeof(T)));
+  }
+  // As synchronize(), but uploads stay.
+  virtual Status wait() { return Status(); }
+  // Waits for all work.  The first error since the stream was made, if there was one: after it,
+  // results are worthless.
+  virtual Status synchronize() { return Status(); }
+
+ protected:
+  Stream(DeviceKind kind, int num_threads);
+  virtual const void* upload_bytes(const void* values, size_t /*bytes*/) { return values; }
+  virtual void* output_bytes(void* values, size_t /*bytes*/) { return values; }
+
  private:
+  DeviceKind kind_;
   ThreadPool pool_;
   Scratch shared_;
   std::vector<Scratch> per_thread_;

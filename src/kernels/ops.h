@@ -24,6 +24,7 @@ class Ops {
   // `limit` must be one that this CPU runs (missing_feature(limit) is empty).
   Ops(DeviceKind kind, Isa limit) : kind_(kind), limit_(limit) {}
 
+  DeviceKind kind() const { return kind_; }
   Isa limit() const { return limit_; }
 
   void run(const EmbedArgs& args) const { launch(embed_kernels(kind_), args); }
@@ -41,6 +42,7 @@ class Ops {
   void run(const SparseAttentionArgs& args) const { launch(sparse_attention_kernels(kind_), args); }
   void run(const MoeRouteArgs& args) const { launch(moe_route_kernels(kind_), args); }
   void run(const MoeExpertsArgs& args) const { launch(moe_experts_kernels(kind_), args); }
+  void run(const EngramHashArgs& args) const { launch(engram_hash_kernels(kind_), args); }
   void run(const EngramGatherArgs& args) const { launch(engram_gather_kernels(kind_), args); }
   void run(const EngramGateArgs& args) const { launch(engram_gate_kernels(kind_), args); }
 

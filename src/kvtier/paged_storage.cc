@@ -1,7 +1,5 @@
 #include "kvtier/paged_storage.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <string>
 
@@ -9,29 +7,22 @@
 
 namespace fathom::kvtier {
 
-Result<std::unique_ptr<PagedStorage>> PagedStorage::create(int64_t block_bytes,
-                                                           int64_t num_blocks) {
+Result<std::unique_ptr<PagedStorage>> PagedStorage::create(int64_t block_bytes, int64_t num_blocks,
+                                                           Device& device) {
   FATHOM_CHECK(block_bytes > 0 && num_blocks >= 0) << block_bytes << ' ' << num_blocks;
-  const auto bytes = static_cast<size_t>(block_bytes * std::max<int64_t>(num_blocks, 1));
-  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) {
-    return Status(StatusCode::kResourceExhausted,
-                  "the system refuses " + std::to_string(bytes >> 20) +
-                      " MiB of address space for the KV cache; give a smaller --kv-memory");
+  Result<Buffer> memory = device.allocate(block_bytes * std::max<int64_t>(num_blocks, 1));
+  if (!memory) {
+    return Status(memory.error().code(),
+                  "the KV cache: " + memory.error().message() + "; give a smaller --kv-memory");
   }
   return std::unique_ptr<PagedStorage>(
-      new PagedStorage(static_cast<std::byte*>(base), block_bytes, num_blocks));
+      new PagedStorage(*std::move(memory), block_bytes, num_blocks));
 }
 
-PagedStorage::PagedStorage(std::byte* base, int64_t block_bytes, int64_t num_blocks)
-    : base_(base), block_bytes_(block_bytes), num_blocks_(num_blocks) {
+PagedStorage::PagedStorage(Buffer memory, int64_t block_bytes, int64_t num_blocks)
+    : memory_(std::move(memory)), block_bytes_(block_bytes), num_blocks_(num_blocks) {
   free_.reserve(static_cast<size_t>(num_blocks));
   for (int64_t id = num_blocks - 1; id >= 0; --id) free_.push_back(id);
-}
-
-PagedStorage::~PagedStorage() {
-  munmap(base_, static_cast<size_t>(block_bytes_ * std::max<int64_t>(num_blocks_, 1)));
 }
 
 int64_t PagedStorage::take() {

@@ -9,13 +9,14 @@
 #include <span>
 #include <vector>
 
+#include "kernels/engram/engram.h"
 #include "model/config.h"
 
 namespace fathom::model {
 
 // The mark of an id that is not there: before the start of the sequence, or dead (inside an image
 // span).
-inline constexpr int32_t kDeadId = -1;
+inline constexpr int32_t kDeadId = kernels::kDeadEngramId;
 
 class EngramHash {
  public:

@@ -77,7 +77,7 @@ void ForwardPass::pack(const Bf16* x, const RopeTable& rope, kernels::RowFormat 
   ops_.run(kernels::PackRowsArgs{.x = x,
                                  .cos = rope.cos.data(),
                                  .sin = rope.sin.data(),
-                                 .rows = ws_.row_dst.data(),
+                                 .rows = stream_->upload(ws_.row_dst.data(), rows),
                                  .format = format,
                                  .num_rows = rows,
                                  .heads_per_row = heads,
@@ -108,7 +108,11 @@ void ForwardPass::choose_rows(int32_t layer, RowSet& rows, const Bf16* u, LayerP
 
   const int32_t source = c_.kv_source_of(layer);
   paged_.clear();
-  for (const Run& r : rows.runs) paged_.push_back(m_.kv_layout_.key_rows(source, r.blocks));
+  for (const Run& r : rows.runs) {
+    paged_.push_back(m_.kv_layout_.key_rows(source, r.device_blocks));
+  }
+  const int32_t ratio = c_.compress_ratios[static_cast<size_t>(layer)];
+  const std::vector<int64_t>& visible = rows.visible.at(ratio);
   const bool publishes = layer == c_.candidate_source_layer;
   const bool within = c_.candidate_source_layer >= 0 && layer > c_.candidate_source_layer;
   const double scale = 1.0 / std::sqrt(static_cast<double>(c_.index_head_dim)) /
@@ -116,9 +120,10 @@ void ForwardPass::choose_rows(int32_t layer, RowSet& rows, const Bf16* u, LayerP
   ops_.run(kernels::IndexSelectArgs{
       .q = packed,
       .c = head_weights,
-      .keys = paged_.data(),
-      .segment = rows.run.data(),
-      .num_visible = rows.visible.at(c_.compress_ratios[static_cast<size_t>(layer)]).data(),
+      .keys = stream_->upload(paged_.data(), std::ssize(paged_)),
+      .segment = rows.device.run,
+      .num_visible = rows.device.visible.at(ratio),
+      .max_visible = visible.empty() ? 0 : *std::max_element(visible.begin(), visible.end()),
       .chosen = ws_.chosen.get(n * c_.index_topk),
       .num_chosen = ws_.num_chosen.get(n),
       .blocks = ws_.blocks.get(n * std::max(c_.candidate_topk_blocks, 1)),
@@ -135,8 +140,11 @@ void ForwardPass::choose_rows(int32_t layer, RowSet& rows, const Bf16* u, LayerP
       .c_scale = static_cast<float>(scale),
       .stream = stream_});
   if (probe != nullptr) {
-    probe->chosen(layer, {ws_.chosen.data(), static_cast<size_t>(n * c_.index_topk)},
-                  {ws_.num_chosen.data(), static_cast<size_t>(n)}, c_.index_topk);
+    std::vector<int32_t> chosen(static_cast<size_t>(n * c_.index_topk));
+    std::vector<int32_t> num_chosen(static_cast<size_t>(n));
+    stream_->copy(chosen.data(), ws_.chosen.data(), chosen.size() * sizeof(int32_t));
+    stream_->copy(num_chosen.data(), ws_.num_chosen.data(), num_chosen.size() * sizeof(int32_t));
+    if (stream_->wait().ok()) probe->chosen(layer, chosen, num_chosen, c_.index_topk);
   }
 }
 
@@ -149,17 +157,20 @@ void ForwardPass::attend(int32_t layer, RowSet& rows) {
     const auto* ring = reinterpret_cast<const uint8_t*>(m_.state_layout_.ring(r.state, layer));
     window_.push_back({ring, ws_.window_rows.data() + r.first_row * bytes,
                        m_.state_layout_.ring_size(), r.start, bytes});
-    if (compressed) paged_.push_back(m_.kv_layout_.kv_rows(c_.kv_source_of(layer), r.blocks));
+    if (compressed) {
+      paged_.push_back(m_.kv_layout_.kv_rows(c_.kv_source_of(layer), r.device_blocks));
+    }
   }
   ops_.run(kernels::SparseAttentionArgs{
       .q = ws_.q.data(),
       .sink = m_.weights_.layers[static_cast<size_t>(layer)].attn.sink,
       .o = ws_.o.get(n * c_.num_heads * c_.head_dim),
-      .segment = rows.run.data(),
-      .position = rows.position.data(),
-      .first_window = rows.first_window.data(),
-      .window = window_.data(),
-      .compressed = compressed ? paged_.data() : nullptr,
+      .segment = rows.device.run,
+      .position = rows.device.position,
+      .first_window = rows.device.first_window,
+      .max_window = m_.state_layout_.window(),
+      .window = stream_->upload(window_.data(), std::ssize(window_)),
+      .compressed = compressed ? stream_->upload(paged_.data(), std::ssize(paged_)) : nullptr,
       .chosen = ws_.chosen.data(),
       .num_chosen = ws_.num_chosen.data(),
       .topk = c_.index_topk,

@@ -35,12 +35,16 @@ Bf16* ForwardPass::project_rows(int32_t layer, const RowSet& rows, const GroupSe
                        .y_stride = d};
   ops_.run(linear);
   // Rows below pages_from make no group: close the gaps they leave.
+  if (groups.size() == rows.num_rows) return latent;
+  Bf16* closed = ws_.closed.get(groups.size() * d);
+  copies_.clear();
   for (size_t i = 0; i < groups.group.size(); ++i) {
     const Run& r = rows.runs[static_cast<size_t>(groups.run[i])];
-    const int64_t from = r.first_row + groups.position[i] - r.start, to = static_cast<int64_t>(i);
-    if (from != to) std::copy_n(latent + from * d, d, latent + to * d);
+    const int64_t from = r.first_row + groups.position[i] - r.start;
+    copies_.add(latent + from * d, closed + static_cast<int64_t>(i) * d);
   }
-  return latent;
+  copy_rows(copies_, d * int64_t{sizeof(Bf16)});
+  return closed;
 }
 
 // Ratio > 1: k and s of every row in fp32; a group's earlier tokens may lie in STATE.
@@ -73,8 +77,9 @@ Bf16* ForwardPass::pool_groups(int32_t layer, const RowSet& rows, const GroupSet
     }
   }
   Bf16* latent = ws_.latent.get(std::max<int64_t>(groups.size(), 1) * d);
-  ops_.run(kernels::CompressPoolArgs{.k = ws_.pool_k_rows.data(),
-                                     .s = ws_.pool_s_rows.data(),
+  const int64_t members = std::ssize(ws_.pool_k_rows);
+  ops_.run(kernels::CompressPoolArgs{.k = stream_->upload(ws_.pool_k_rows.data(), members),
+                                     .s = stream_->upload(ws_.pool_s_rows.data(), members),
                                      .y = latent,
                                      .num_groups = groups.size(),
                                      .ratio = ratio,

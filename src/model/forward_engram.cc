@@ -1,38 +1,41 @@
 // Engram of one layer (docs/spec/model.md 7).
 
-#include <array>
-
 #include "base/check.h"
 #include "model/forward_pass.h"
 
 namespace fathom::model {
 
 // Compressed ids into STATE, and the table rows of every position for every Engram layer.
-void ForwardPass::hash_engram_rows(const Batch& batch) {
+void ForwardPass::hash_engram_rows() {
   const EngramHash& hash = m_.engram_hash_;
-  const int32_t pad = m_.class_map_[static_cast<size_t>(c_.engram_pad_token_id)];
-  const int64_t heads = hash.heads(), n = encoder_.num_rows;
-  int64_t* table_rows = ws_.table_rows.get(hash.num_layers() * n * heads);
-  uint8_t* live = ws_.live.get(n);
-  std::array<int32_t, StateLayout::kHistory> ids{};
+  const int64_t n = encoder_.num_rows;
   FATHOM_CHECK(hash.max_ngram() <= StateLayout::kHistory) << hash.max_ngram();
-  int64_t row = 0;
-  for (const Segment& s : batch.segments) {
-    for (int64_t i = 0; i < s.num_rows; ++i, ++row) {
-      const int64_t p = s.start + i;
-      const bool dead = encoder_.is_image[static_cast<size_t>(row)] != 0;
-      live[row] = dead ? 0 : 1;
-      *m_.state_layout_.engram_id(s.state, p) =
-          dead ? kDeadId : m_.class_map_[static_cast<size_t>(s.ids[static_cast<size_t>(i)])];
-      for (int32_t k = 0; k < hash.max_ngram(); ++k) {
-        ids[static_cast<size_t>(k)] = p < k ? kDeadId : *m_.state_layout_.engram_id(s.state, p - k);
-      }
-      for (int32_t e = 0; e < hash.num_layers(); ++e) {
-        hash.rows(e, {ids.data(), static_cast<size_t>(hash.max_ngram())}, pad,
-                  {table_rows + (e * n + row) * heads, static_cast<size_t>(heads)});
-      }
-    }
+  engram_runs_.clear();
+  for (const Run& r : encoder_.runs) {
+    engram_runs_.push_back(
+        {m_.state_layout_.engram_id(r.state, 0), r.start, r.first_row, r.num_rows});
   }
+  const int64_t num_runs = std::ssize(engram_runs_);
+  ops_.run(kernels::EngramHashArgs{
+      .ids = device_ids_,
+      .is_image = encoder_.any_image ? encoder_.device.is_image : nullptr,
+      .position = encoder_.device.position,
+      .run = encoder_.device.run,
+      .runs = stream_->upload(engram_runs_.data(), num_runs),
+      .class_map = m_.on_device_.class_map,
+      .multipliers = m_.on_device_.engram_multipliers,
+      .primes = m_.on_device_.engram_primes,
+      .offsets = m_.on_device_.engram_offsets,
+      .rows = ws_.table_rows.get(hash.num_layers() * n * hash.heads()),
+      .live = ws_.live.get(n),
+      .num_tokens = n,
+      .num_runs = num_runs,
+      .num_layers = hash.num_layers(),
+      .max_ngram = hash.max_ngram(),
+      .heads_per_order = hash.max_ngram() > 1 ? hash.heads() / (hash.max_ngram() - 1) : 0,
+      .history_size = StateLayout::kHistory,
+      .pad_class = m_.class_map_[static_cast<size_t>(c_.engram_pad_token_id)],
+      .stream = stream_});
 }
 
 void ForwardPass::engram(int32_t layer, const RowSet& rows, Bf16* x) {

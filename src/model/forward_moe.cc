@@ -23,7 +23,7 @@ void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y,
   ops_.run(kernels::MoeRouteArgs{.z = z,
                                  .bias = w.bias,
                                  .bias_vl = w.bias_vl,
-                                 .is_image = rows.any_image ? rows.is_image.data() : nullptr,
+                                 .is_image = rows.any_image ? rows.device.is_image : nullptr,
                                  .expert = expert,
                                  .weight = weight,
                                  .num_tokens = n,
@@ -32,11 +32,15 @@ void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y,
                                  .normalize = c_.norm_topk_prob && k > 1,
                                  .scale = c_.routed_scaling_factor,
                                  .stream = stream_});
-  if (probe != nullptr) probe->routed(layer, {expert, static_cast<size_t>(n * k)});
+  if (probe != nullptr) {
+    std::vector<int32_t> host(static_cast<size_t>(n * k));
+    stream_->copy(host.data(), expert, host.size() * sizeof(int32_t));
+    if (stream_->wait().ok()) probe->routed(layer, host);
+  }
   ops_.run(kernels::MoeExpertsArgs{.x = u,
                                    .expert = expert,
                                    .weight = weight,
-                                   .experts = w.experts.data(),
+                                   .experts = w.device_experts,
                                    .shared = w.shared,
                                    .y = y,
                                    .num_tokens = n,

@@ -12,14 +12,28 @@ ForwardPass::ForwardPass(const Model& model)
       c_(model.config_),
       ops_(model.ops_),
       stream_(&model.stream_),
-      stream_width_(int64_t{c_.hc_mult} * c_.hidden_size) {
-  for (const int32_t l : c_.kv_source_layers) groups_[c_.compress_ratios[static_cast<size_t>(l)]];
+      stream_width_(int64_t{c_.hc_mult} * c_.hidden_size),
+      ws_(model.device_) {
+  const auto use_device = [&](RopeTable& table) {
+    table.cos = WorkBuffer<float>(model.device_);
+    table.sin = WorkBuffer<float>(model.device_);
+  };
+  for (RowSet* rows : {&encoder_, &decoder_}) {
+    for (RopeTable& table : rows->rope) use_device(table);
+  }
+  for (const int32_t l : c_.kv_source_layers) {
+    use_device(groups_[c_.compress_ratios[static_cast<size_t>(l)]].rope);
+  }
 }
 
-void ForwardPass::run(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
+Status ForwardPass::run(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
   collect_rows(batch);
-  if (encoder_.num_rows == 0) return;
-  embed(batch);
+  if (encoder_.num_rows > 0) run_rows(batch, logits, probe);
+  return stream_->synchronize();
+}
+
+void ForwardPass::run_rows(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
+  embed();
   Bf16* x = ws_.x[0].data();
   float* pre = ws_.pre[0].data();
   const int32_t border = c_.first_decoder_layer();
@@ -67,6 +81,8 @@ void ForwardPass::collect_rows(const Batch& batch) {
     }
   }
   encoder_.count_visible(c_);
+  upload_rows(encoder_);
+  encoder_.device.is_image = stream_->upload(encoder_.is_image.data(), encoder_.num_rows);
   fill_rope(encoder_.position, false, encoder_.rope[0]);
   fill_rope(encoder_.position, true, encoder_.rope[1]);
   for (auto& [ratio, groups] : groups_) {
@@ -96,46 +112,87 @@ void ForwardPass::collect_decoder_rows(const Batch& batch) {
   }
   if (same_rows_) return;
   decoder_.count_visible(c_);
+  upload_rows(decoder_);
   fill_rope(decoder_.position, true, decoder_.rope[1]);
+}
+
+// What the kernels of every layer read about the rows, once.
+void ForwardPass::upload_rows(RowSet& rows) {
+  const int64_t n = rows.num_rows, per_block = m_.kv_layout_.block_tokens();
+  for (Run& r : rows.runs) {
+    r.device_blocks = stream_->upload(r.blocks, (r.end() + per_block - 1) / per_block);
+  }
+  rows.device.run = stream_->upload(rows.run.data(), n);
+  rows.device.position = stream_->upload(rows.position.data(), n);
+  rows.device.first_window = stream_->upload(rows.first_window.data(), n);
+  for (const auto& [ratio, counts] : rows.visible) {
+    rows.device.visible[ratio] = stream_->upload(counts.data(), n);
+  }
 }
 
 void ForwardPass::fill_rope(const std::vector<int64_t>& positions, bool compressed,
                             RopeTable& out) {
-  const auto& freqs = m_.rope_freqs_[compressed ? 1 : 0];
-  out.cos.resize(positions.size() * freqs.size());
-  out.sin.resize(out.cos.size());
-  ops_.run(kernels::RopeTableArgs{.positions = positions.data(),
-                                  .freqs = freqs.data(),
-                                  .cos = out.cos.data(),
-                                  .sin = out.sin.data(),
-                                  .num_rows = static_cast<int64_t>(positions.size()),
-                                  .half = static_cast<int64_t>(freqs.size()),
+  const int64_t n = std::ssize(positions), half = std::ssize(m_.rope_freqs_[0]);
+  ops_.run(kernels::RopeTableArgs{.positions = stream_->upload(positions.data(), n),
+                                  .freqs = m_.on_device_.rope_freqs[compressed ? 1 : 0],
+                                  .cos = out.cos.get(n * half),
+                                  .sin = out.sin.get(n * half),
+                                  .num_rows = n,
+                                  .half = half,
                                   .stream = stream_});
 }
 
-void ForwardPass::embed(const Batch& batch) {
-  const int64_t n = encoder_.num_rows;
+void ForwardPass::embed() {
+  const int64_t n = encoder_.num_rows, hidden = c_.hidden_size;
+  if (any_given_) {
+    for (const Bf16*& row : given_) {
+      if (row != nullptr) row = stream_->upload(row, hidden);
+    }
+  }
+  device_ids_ = stream_->upload(ids_.data(), n);
   ops_.run(kernels::EmbedArgs{.table = m_.weights_.embed,
-                              .ids = ids_.data(),
-                              .given = any_given_ ? given_.data() : nullptr,
+                              .ids = device_ids_,
+                              .given = any_given_ ? stream_->upload(given_.data(), n) : nullptr,
                               .x = ws_.x[0].get(n * c_.hc_mult * c_.hidden_size),
                               .pre = ws_.pre[0].get(n * c_.hc_mult),
                               .num_tokens = n,
                               .copies = c_.hc_mult,
                               .hidden = c_.hidden_size,
                               .stream = stream_});
-  hash_engram_rows(batch);
+  hash_engram_rows();
+}
+
+// On another device than the CPU, a probe sees copies.
+void ForwardPass::show_stream(LayerProbe& probe, bool before, int32_t layer, const RowSet& rows,
+                              Bf16* x, float* pre) {
+  const auto x_size = static_cast<size_t>(rows.num_rows * stream_width_);
+  const auto pre_size = static_cast<size_t>(rows.num_rows * c_.hc_mult);
+  LayerProbe::Rows view{rows.num_rows, rows.position, {x, x_size}, {pre, pre_size}};
+  std::vector<Bf16> host_x;
+  std::vector<float> host_pre;
+  const bool copies = !m_.device_.shares_host_memory();
+  if (copies) {
+    host_x.resize(x_size);
+    host_pre.resize(pre_size);
+    stream_->copy(host_x.data(), x, x_size * sizeof(Bf16));
+    stream_->copy(host_pre.data(), pre, pre_size * sizeof(float));
+    if (!stream_->wait().ok()) return;
+    view.x = host_x;
+    view.pre = host_pre;
+  }
+  before ? probe.before_layer(layer, view) : probe.after_layer(layer, view);
+  if (copies) {
+    stream_->copy(x, host_x.data(), x_size * sizeof(Bf16));
+    stream_->copy(pre, host_pre.data(), pre_size * sizeof(float));
+    (void)stream_->wait();  // the copies must not outlive what they read; run() reports errors
+  }
 }
 
 // docs/spec/model.md 3.4.  A sublayer's input uses the pre of the sublayer before it.
 void ForwardPass::run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, LayerProbe* probe) {
   const LayerWeights& w = m_.weights_.layers[static_cast<size_t>(layer)];
   const int64_t n = rows.num_rows;
-  const LayerProbe::Rows view{n,
-                              rows.position,
-                              {x, static_cast<size_t>(n * stream_width_)},
-                              {pre, static_cast<size_t>(n * c_.hc_mult)}};
-  if (probe != nullptr) probe->before_layer(layer, view);
+  if (probe != nullptr) show_stream(*probe, true, layer, rows, x, pre);
   if (c_.engram_index(layer) >= 0) engram(layer, rows, x);
 
   Bf16* u = ws_.u.get(n * c_.hidden_size);
@@ -150,7 +207,7 @@ void ForwardPass::run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, La
   hc_in(rows, x, next_pre, w.ffn_norm, u);
   moe(layer, rows, u, y, probe);
   hc_out(rows, y, x);
-  if (probe != nullptr) probe->after_layer(layer, view);
+  if (probe != nullptr) show_stream(*probe, false, layer, rows, x, pre);
 }
 
 // The decoder's global KV covers every token, so the first decoder layer's compressor runs on all
@@ -167,15 +224,17 @@ void ForwardPass::write_global_rows(int32_t layer, const Bf16* x, const float* p
 void ForwardPass::hold_entrance_rows() {
   const StateLayout& layout = m_.state_layout_;
   stream_copies_.clear();
+  image_copies_.clear();
   for (const Run& r : encoder_.runs) {
     for (int64_t p = std::max(r.start, r.end() - layout.window()); p < r.end(); ++p) {
       const int64_t row = r.first_row + p - r.start;
       stream_copies_.add(stream_row(0, row),
                          {layout.held_x(r.state, p), layout.held_pre(r.state, p)});
-      *layout.held_image(r.state, p) = encoder_.is_image[static_cast<size_t>(row)];
+      image_copies_.add(encoder_.device.is_image + row, layout.held_image(r.state, p));
     }
   }
   copy_stream_rows();
+  copy_rows(image_copies_, 1);
 }
 
 // Gathers the decoder's rows: held ones from STATE, new ones from the encoder's stream.
@@ -183,7 +242,10 @@ void ForwardPass::enter_decoder() {
   const StateLayout& layout = m_.state_layout_;
   ws_.x[1].get(decoder_.num_rows * stream_width_);
   ws_.pre[1].get(decoder_.num_rows * c_.hc_mult);
+  uint8_t* image = ws_.image.get(decoder_.num_rows);
+  decoder_.device.is_image = image;
   stream_copies_.clear();
+  image_copies_.clear();
   auto source = encoder_.runs.begin();
   for (const Run& r : decoder_.runs) {
     while (source->state != r.state) ++source;
@@ -193,13 +255,14 @@ void ForwardPass::enter_decoder() {
       stream_copies_.add(held ? StreamRow{layout.held_x(r.state, p), layout.held_pre(r.state, p)}
                               : stream_row(0, from),
                          stream_row(1, to));
-      const uint8_t image =
-          held ? *layout.held_image(r.state, p) : encoder_.is_image[static_cast<size_t>(from)];
-      decoder_.is_image[static_cast<size_t>(to)] = image;
-      decoder_.any_image = decoder_.any_image || image != 0;
+      image_copies_.add(held ? layout.held_image(r.state, p) : encoder_.device.is_image + from,
+                        image + to);
+      // The marks of held rows are known to the device only.
+      decoder_.any_image = decoder_.any_image || held || encoder_.any_image;
     }
   }
   copy_stream_rows();
+  copy_rows(image_copies_, 1);
 }
 
 // Gathers the rows whose logits are wanted to the front of the head's buffers; returns their
@@ -248,7 +311,8 @@ void ForwardPass::head(const Batch& batch, const RowSet& rows, Bf16* x, float* p
                              .num_targets = 1,
                              .targets = {},
                              .stream = stream_};
-  linear.targets[0] = {.w = m_.weights_.head, .y_f32 = logits.data(), .y_stride = c_.vocab_size};
+  float* out = stream_->output(logits.data(), n * c_.vocab_size);
+  linear.targets[0] = {.w = m_.weights_.head, .y_f32 = out, .y_stride = c_.vocab_size};
   ops_.run(linear);
 }
 
@@ -307,9 +371,10 @@ void ForwardPass::rms_norm(const Bf16* x, const uint8_t* w, int64_t rows, int64_
 }
 
 void ForwardPass::copy_rows(const CopyList& list, int64_t row_bytes) {
-  ops_.run(kernels::CopyRowsArgs{.src = list.src.data(),
-                                 .dst = list.dst.data(),
-                                 .num_rows = static_cast<int64_t>(list.src.size()),
+  const int64_t n = std::ssize(list.src);
+  ops_.run(kernels::CopyRowsArgs{.src = stream_->upload(list.src.data(), n),
+                                 .dst = stream_->upload(list.dst.data(), n),
+                                 .num_rows = n,
                                  .row_bytes = row_bytes,
                                  .stream = stream_});
 }

@@ -47,15 +47,19 @@ class ForwardPass {
  public:
   explicit ForwardPass(const Model& model);
 
-  void run(const Batch& batch, std::span<float> logits, LayerProbe* probe);
+  Status run(const Batch& batch, std::span<float> logits, LayerProbe* probe);
 
  private:
   // ---- forward_pass.cc: rows, layers, the border between encoder and decoder, the head
   void collect_rows(const Batch& batch);
   void collect_decoder_rows(const Batch& batch);
+  void upload_rows(RowSet& rows);
+  void run_rows(const Batch& batch, std::span<float> logits, LayerProbe* probe);
   void fill_rope(const std::vector<int64_t>& positions, bool compressed, RopeTable& out);
-  void embed(const Batch& batch);
+  void embed();
   void run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, LayerProbe* probe);
+  void show_stream(LayerProbe& probe, bool before, int32_t layer, const RowSet& rows, Bf16* x,
+                   float* pre);
   void hold_entrance_rows();
   void enter_decoder();
   void write_global_rows(int32_t layer, const Bf16* x, const float* pre);
@@ -87,7 +91,7 @@ class ForwardPass {
   void pack_groups(int32_t layer, const RowSet& rows, const GroupSet& groups, Bf16* latent);
 
   // ---- forward_engram.cc, forward_moe.cc
-  void hash_engram_rows(const Batch& batch);
+  void hash_engram_rows();
   void engram(int32_t layer, const RowSet& rows, Bf16* x);
   void moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y, LayerProbe* probe);
 
@@ -104,10 +108,13 @@ class ForwardPass {
   bool same_rows_ = false;              // the decoder's rows are the encoder's
   std::map<int32_t, GroupSet> groups_;  // ratio -> groups the batch completes
   std::vector<int32_t> ids_;
+  const int32_t* device_ids_ = nullptr;
   std::vector<const Bf16*> given_;
   bool any_given_ = false;
   std::vector<kernels::WindowRows> window_;  // [runs], of the layer being run
   std::vector<kernels::PagedRows> paged_;    // [runs]
+  std::vector<kernels::EngramRun> engram_runs_;
+  CopyList image_copies_;
 };
 
 }  // namespace fathom::model

@@ -9,8 +9,8 @@ namespace {
 
 class Binder {
  public:
-  Binder(const ModelConfig& config, const weights::Checkpoint& checkpoint)
-      : config_(config), checkpoint_(checkpoint) {}
+  Binder(const ModelConfig& config, const weights::Checkpoint& checkpoint, Placement& placement)
+      : config_(config), checkpoint_(checkpoint), placement_(placement) {}
 
   const TensorView& view(const std::string& name) const {
     const weights::NamedTensor* tensor = checkpoint_.find(name);
@@ -18,13 +18,15 @@ class Binder {
     return tensor->view;
   }
 
-  const uint8_t* bytes(const std::string& name) const { return view(name).as<uint8_t>(); }
+  const uint8_t* bytes(const std::string& name) const { return place(view(name)); }
+  const uint8_t* place(const TensorView& view) const {
+    return reinterpret_cast<const uint8_t*>(placement_.place(view.data, view.num_bytes()));
+  }
 
   // `name`.weight and, if it is quantized, `name`.scale.
   WeightMatrix matrix(const std::string& name) const {
     const TensorView& w = view(name + ".weight");
-    WeightMatrix m{
-        .dtype = w.dtype, .data = w.as<uint8_t>(), .rows = w.shape[0], .cols = w.shape[1]};
+    WeightMatrix m{.dtype = w.dtype, .data = place(w), .rows = w.shape[0], .cols = w.shape[1]};
     if (w.dtype == DType::kI8) m.cols *= 2;
     if (w.dtype != DType::kBf16) m.scale = bytes(name + ".scale");
     return m;
@@ -87,6 +89,7 @@ class Binder {
     for (int32_t e = 0; e < num_experts; ++e) {
       w.experts.push_back(expert(p + "experts." + std::to_string(e) + "."));
     }
+    w.device_experts = placement_.place_array(w.experts.data(), num_experts);
     w.shared = expert(p + "shared_experts.");
     return w;
   }
@@ -112,12 +115,14 @@ class Binder {
  private:
   const ModelConfig& config_;
   const weights::Checkpoint& checkpoint_;
+  Placement& placement_;
 };
 
 }  // namespace
 
-ModelWeights bind_weights(const ModelConfig& config, const weights::Checkpoint& checkpoint) {
-  const Binder binder(config, checkpoint);
+ModelWeights bind_weights(const ModelConfig& config, const weights::Checkpoint& checkpoint,
+                          Placement& placement) {
+  const Binder binder(config, checkpoint, placement);
   ModelWeights w;
   w.embed = binder.bytes("embed.weight");
   w.norm = binder.bytes("norm.weight");

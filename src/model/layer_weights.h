@@ -1,10 +1,11 @@
-// The tensors of a checkpoint, bound to their places in the model.  Pointers into the checkpoint;
-// nothing is copied.
+// The tensors of a checkpoint, bound to their places in the model.  Pointers to where the kernels
+// of the model's device read them: into the checkpoint on the CPU, into copies on a GPU.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "device/device.h"
 #include "fathom/status.h"
 #include "kernels/formats.h"
 #include "kernels/moe/moe.h"
@@ -49,6 +50,7 @@ struct MoeWeights {
   const uint8_t* bias = nullptr;
   const uint8_t* bias_vl = nullptr;
   std::vector<kernels::ExpertWeights> experts;
+  const kernels::ExpertWeights* device_experts = nullptr;  // `experts` where kernels read them
   kernels::ExpertWeights shared;
 };
 
@@ -76,7 +78,9 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
 };
 
-// The checkpoint must have passed check_tensors and must outlive the result.
-ModelWeights bind_weights(const ModelConfig& config, const weights::Checkpoint& checkpoint);
+// The checkpoint must have passed check_tensors; it, `placement` and the lists in the result must
+// outlive the use of the result (moving it is fine).  placement.status() tells of a lack of memory.
+ModelWeights bind_weights(const ModelConfig& config, const weights::Checkpoint& checkpoint,
+                          Placement& placement);
 
 }  // namespace fathom::model

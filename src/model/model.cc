@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include "base/check.h"
 #include "model/forward_pass.h"
 #include "model/rope_freqs.h"
 #include "model/tensor_list.h"
@@ -9,7 +10,7 @@ namespace fathom::model {
 Result<std::unique_ptr<Model>> Model::create(ModelConfig config,
                                              const weights::Checkpoint& checkpoint,
                                              std::vector<int32_t> class_map, kernels::Ops ops,
-                                             int32_t block_tokens, Stream& stream) {
+                                             int32_t block_tokens, Stream& stream, Device& device) {
   FATHOM_TRY(config.validate());
   FATHOM_TRY(check_tensors(config, checkpoint));
   if (class_map.size() != static_cast<size_t>(config.vocab_size)) {
@@ -17,15 +18,16 @@ Result<std::unique_ptr<Model>> Model::create(ModelConfig config,
                   "the Engram class map has " + std::to_string(class_map.size()) +
                       " entries, the vocabulary " + std::to_string(config.vocab_size));
   }
-  ModelWeights weights = bind_weights(config, checkpoint);
-  return std::unique_ptr<Model>(new Model(std::move(config), std::move(weights),
-                                          std::move(class_map), ops, block_tokens, stream));
+  FATHOM_CHECK(device.kind() == ops.kind() && device.kind() == stream.kind());
+  std::unique_ptr<Model> model(
+      new Model(std::move(config), std::move(class_map), ops, block_tokens, stream, device));
+  FATHOM_TRY(model->place_parameters(checkpoint));
+  return model;
 }
 
-Model::Model(ModelConfig config, ModelWeights weights, std::vector<int32_t> class_map,
-             kernels::Ops ops, int32_t block_tokens, Stream& stream)
+Model::Model(ModelConfig config, std::vector<int32_t> class_map, kernels::Ops ops,
+             int32_t block_tokens, Stream& stream, Device& device)
     : config_(std::move(config)),
-      weights_(std::move(weights)),
       class_map_(std::move(class_map)),
       ops_(ops),
       kv_layout_(config_, block_tokens),
@@ -33,7 +35,34 @@ Model::Model(ModelConfig config, ModelWeights weights, std::vector<int32_t> clas
       engram_hash_(config_),
       rope_freqs_{model::rope_freqs(config_, false), model::rope_freqs(config_, true)},
       stream_(stream),
+      device_(device),
+      placement_(device),
       pass_(std::make_unique<ForwardPass>(*this)) {}
+
+Status Model::place_parameters(const weights::Checkpoint& checkpoint) {
+  weights_ = bind_weights(config_, checkpoint, placement_);
+  on_device_.class_map = placement_.place_array(class_map_.data(), std::ssize(class_map_));
+  for (int i = 0; i < 2; ++i) {
+    on_device_.rope_freqs[i] =
+        placement_.place_array(rope_freqs_[i].data(), std::ssize(rope_freqs_[i]));
+  }
+  const auto append = [&](const std::vector<int64_t> EngramHash::Layer::*part) {
+    for (int32_t e = 0; e < engram_hash_.num_layers(); ++e) {
+      const std::vector<int64_t>& numbers = engram_hash_.layer(e).*part;
+      engram_numbers_.insert(engram_numbers_.end(), numbers.begin(), numbers.end());
+    }
+  };
+  append(&EngramHash::Layer::multipliers);
+  append(&EngramHash::Layer::primes);
+  append(&EngramHash::Layer::offsets);
+  const int64_t* numbers =
+      placement_.place_array(engram_numbers_.data(), std::ssize(engram_numbers_));
+  const int64_t layers = engram_hash_.num_layers();
+  on_device_.engram_multipliers = numbers;
+  on_device_.engram_primes = numbers + layers * engram_hash_.max_ngram();
+  on_device_.engram_offsets = on_device_.engram_primes + layers * engram_hash_.heads();
+  return placement_.status();
+}
 
 Model::~Model() = default;
 
@@ -43,8 +72,8 @@ int64_t Model::num_logit_rows(const Batch& batch) {
   return n;
 }
 
-void Model::forward(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
-  pass_->run(batch, logits, probe);
+Status Model::forward(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
+  return pass_->run(batch, logits, probe);
 }
 
 }  // namespace fathom::model

@@ -27,13 +27,18 @@ class ForwardPass;
 
 class Model {
  public:
-  // `class_map` has the Engram class of every token id.  Checks all tensors.  `stream` must outlive
-  // the model.
+  // `class_map` has the Engram class of every token id.  Checks all tensors.  `device`, whose
+  // stream and kernels these are, must outlive the model; kResourceExhausted: the parameters do not
+  // fit it.
   static Result<std::unique_ptr<Model>> create(ModelConfig config,
                                                const weights::Checkpoint& checkpoint,
                                                std::vector<int32_t> class_map, kernels::Ops ops,
-                                               int32_t block_tokens, Stream& stream);
+                                               int32_t block_tokens, Stream& stream,
+                                               Device& device = cpu_device());
   ~Model();
+
+  Device& device() const { return device_; }
+  Stream& stream() const { return stream_; }
 
   const ModelConfig& config() const { return config_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
@@ -42,15 +47,17 @@ class Model {
   // Logits a batch asks for: the sum of num_logits.
   static int64_t num_logit_rows(const Batch& batch);
 
-  // Computes the batch: updates PAGES and STATE of its sequences and writes fp32 `logits`
-  // [num_logit_rows, vocab], segments in order.  Ids must be in range and blocks present (the
-  // caller checks requests).
-  void forward(const Batch& batch, std::span<float> logits, LayerProbe* probe = nullptr);
+  // Computes the batch: updates PAGES and STATE of its sequences (in memory of the device) and
+  // writes fp32 `logits` [num_logit_rows, vocab] of the host, segments in order.  Ids must be in
+  // range and blocks present (the caller checks requests).  An error is one of the device: every
+  // later call fails too.
+  Status forward(const Batch& batch, std::span<float> logits, LayerProbe* probe = nullptr);
 
  private:
   friend class ForwardPass;
-  Model(ModelConfig config, ModelWeights weights, std::vector<int32_t> class_map, kernels::Ops ops,
-        int32_t block_tokens, Stream& stream);
+  Model(ModelConfig config, std::vector<int32_t> class_map, kernels::Ops ops, int32_t block_tokens,
+        Stream& stream, Device& device);
+  Status place_parameters(const weights::Checkpoint& checkpoint);
 
   ModelConfig config_;
   ModelWeights weights_;
@@ -59,8 +66,19 @@ class Model {
   KvLayout kv_layout_;
   StateLayout state_layout_;
   EngramHash engram_hash_;
-  std::vector<float> rope_freqs_[2];  // 0: ratio-0 layers, 1: compressed layers
+  std::vector<float> rope_freqs_[2];     // 0: ratio-0 layers, 1: compressed layers
+  std::vector<int64_t> engram_numbers_;  // multipliers, primes, offsets of all Engram layers
   Stream& stream_;
+  Device& device_;
+  Placement placement_;
+  // Where kernels read what is above.
+  struct OnDevice {
+    const int32_t* class_map = nullptr;
+    const float* rope_freqs[2] = {nullptr, nullptr};
+    const int64_t* engram_multipliers = nullptr;  // [Engram layers, max_ngram]
+    const int64_t* engram_primes = nullptr;       // [Engram layers, heads]
+    const int64_t* engram_offsets = nullptr;      // [Engram layers, heads]
+  } on_device_;
   std::unique_ptr<ForwardPass> pass_;  // workspace, kept between calls
 };
 

@@ -8,6 +8,7 @@
 
 #include "model/batch.h"
 #include "model/config.h"
+#include "model/work_buffer.h"
 
 namespace fathom::model {
 
@@ -19,12 +20,22 @@ struct Run {
   int64_t first_row;  // its row in the set
   int64_t num_rows;
   int64_t pages_from;
-  int64_t window_floor;  // lowest window position that may be read
+  int64_t window_floor;                             // lowest window position that may be read
+  const std::byte* const* device_blocks = nullptr;  // `blocks` where kernels read them
   int64_t end() const { return start + num_rows; }
 };
 
 struct RopeTable {
-  std::vector<float> cos, sin;  // [num_rows, rope_dim / 2]
+  WorkBuffer<float> cos, sin;  // [num_rows, rope_dim / 2]
+};
+
+// Where kernels read the vectors of a RowSet during a pass (Stream::upload).
+struct RowsOnDevice {
+  const int32_t* run = nullptr;
+  const int64_t* position = nullptr;
+  const int64_t* first_window = nullptr;
+  const uint8_t* is_image = nullptr;
+  std::map<int32_t, const int64_t*> visible;
 };
 
 struct RowSet {
@@ -33,11 +44,12 @@ struct RowSet {
   std::vector<int32_t> run;           // [num_rows]
   std::vector<int64_t> position;      // [num_rows]
   std::vector<int64_t> first_window;  // [num_rows]
-  std::vector<uint8_t> is_image;      // [num_rows]
+  std::vector<uint8_t> is_image;      // [num_rows] of the encoder's rows
   bool any_image = false;
   std::map<int32_t, std::vector<int64_t>>
       visible;        // ratio -> [num_rows] compressed rows a query sees
   RopeTable rope[2];  // 0: ratio-0 layers, 1: compressed layers
+  RowsOnDevice device;
 
   void clear();
   // Adds the rows [start, start + num_rows) of a run; first_row is set here.

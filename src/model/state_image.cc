@@ -41,6 +41,30 @@ Header make_header(const ModelConfig& c, int64_t position, int64_t tail_start,
   return h;
 }
 
+// Copies of a stream, those that follow each other on both sides as one.
+class JoinedCopies {
+ public:
+  explicit JoinedCopies(Stream& stream) : stream_(stream) {}
+  void add(void* to, const void* from, int64_t bytes) {
+    if (to != to_ + bytes_ || from != from_ + bytes_) {
+      flush();
+      to_ = static_cast<std::byte*>(to);
+      from_ = static_cast<const std::byte*>(from);
+    }
+    bytes_ += bytes;
+  }
+  void flush() {
+    stream_.copy(to_, from_, static_cast<size_t>(bytes_));
+    bytes_ = 0;
+  }
+
+ private:
+  Stream& stream_;
+  std::byte* to_ = nullptr;
+  const std::byte* from_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
 // Visits every piece of an image in order: fn(bytes of the piece in STATE or PAGES, size).
 template <class Fn>
 void for_each_piece(const ModelConfig& c, const StateLayout& sl, const KvLayout& kl,
@@ -120,7 +144,7 @@ bool engram_ids_are_classes(const ModelConfig& c, const Header& h, const std::by
 }  // namespace
 
 std::vector<std::byte> save_state(const ModelConfig& config, const StateLayout& state_layout,
-                                  const KvLayout& kv_layout, std::byte* state,
+                                  const KvLayout& kv_layout, Stream& stream, std::byte* state,
                                   const std::byte* const* blocks, int64_t position,
                                   bool decoder_windows) {
   const int64_t tail_start = position / kv_layout.block_tokens() * kv_layout.block_tokens();
@@ -131,11 +155,13 @@ std::vector<std::byte> save_state(const ModelConfig& config, const StateLayout& 
   std::vector<std::byte> image(static_cast<size_t>(header.bytes));
   std::memcpy(image.data(), &header, sizeof header);
   std::byte* at = image.data() + sizeof header;
+  JoinedCopies copies(stream);
   for_each_piece(config, state_layout, kv_layout, state, blocks, header,
                  [&](const void* piece, int64_t n) {
-                   std::memcpy(at, piece, static_cast<size_t>(n));
+                   copies.add(at, piece, n);
                    at += n;
                  });
+  copies.flush();
   return image;
 }
 
@@ -167,19 +193,21 @@ Result<StateImageInfo> inspect_state_image(const ModelConfig& config,
 }
 
 void restore_state(const ModelConfig& config, const StateLayout& state_layout,
-                   const KvLayout& kv_layout, std::span<const std::byte> image, std::byte* state,
-                   const std::byte* const* blocks) {
+                   const KvLayout& kv_layout, Stream& stream, std::span<const std::byte> image,
+                   std::byte* state, const std::byte* const* blocks) {
   Header header;
   FATHOM_CHECK(image.size() >= sizeof header);
   std::memcpy(&header, image.data(), sizeof header);
   const std::byte* at = image.data() + sizeof header;
   const std::byte* end = image.data() + image.size();
+  JoinedCopies copies(stream);
   for_each_piece(config, state_layout, kv_layout, state, blocks, header,
                  [&](void* piece, int64_t n) {
                    FATHOM_CHECK(n <= end - at) << "image of another shape";
-                   std::memcpy(piece, at, static_cast<size_t>(n));
+                   copies.add(piece, at, n);
                    at += n;
                  });
+  copies.flush();
   FATHOM_CHECK(at == end) << "image of another shape";
 }
 

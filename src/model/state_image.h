@@ -13,15 +13,18 @@
 #include <span>
 #include <vector>
 
+#include "device/stream.h"
 #include "fathom/status.h"
 #include "model/cache_layout.h"
 #include "model/config.h"
 
 namespace fathom::model {
 
-// `position` tokens have been computed.  `blocks` covers them.
+// `position` tokens have been computed.  `blocks` covers them.  STATE and PAGES lie in memory of
+// the stream's device; the bytes are in the image after stream.synchronize(), which tells of
+// errors.
 std::vector<std::byte> save_state(const ModelConfig& config, const StateLayout& state_layout,
-                                  const KvLayout& kv_layout, std::byte* state,
+                                  const KvLayout& kv_layout, Stream& stream, std::byte* state,
                                   const std::byte* const* blocks, int64_t position,
                                   bool decoder_windows);
 
@@ -37,9 +40,10 @@ Result<StateImageInfo> inspect_state_image(const ModelConfig& config,
                                            std::span<const std::byte> image);
 
 // Fills a slot, and the page rows of [tail_start, position) in `blocks` (which covers position, and
-// may have another block size than when saved).  The image must have passed inspect_state_image.
+// may have another block size than when saved), in stream order: the image must stay until
+// stream.synchronize().  It must have passed inspect_state_image.
 void restore_state(const ModelConfig& config, const StateLayout& state_layout,
-                   const KvLayout& kv_layout, std::span<const std::byte> image, std::byte* state,
-                   const std::byte* const* blocks);
+                   const KvLayout& kv_layout, Stream& stream, std::span<const std::byte> image,
+                   std::byte* state, const std::byte* const* blocks);
 
 }  // namespace fathom::model

@@ -21,12 +21,13 @@ Result<LoadedModel> load_model(model::ModelConfig config, weights::Checkpoint ch
                                                   std::string(isa_name(options.isa)) + " needs");
   }
   LoadedModel loaded;
-  loaded.stream = std::make_unique<Stream>(options.num_threads);
+  Device& device = options.device != nullptr ? *options.device : cpu_device();
+  FATHOM_ASSIGN(loaded.stream, device.make_stream(options.num_threads));
   loaded.checkpoint = std::make_unique<weights::Checkpoint>(std::move(checkpoint));
   FATHOM_ASSIGN(loaded.model,
                 model::Model::create(std::move(config), *loaded.checkpoint, std::move(class_map),
-                                     kernels::Ops(DeviceKind::kCpu, options.isa),
-                                     options.block_tokens, *loaded.stream));
+                                     kernels::Ops(device.kind(), options.isa), options.block_tokens,
+                                     *loaded.stream, device));
   return loaded;
 }
 

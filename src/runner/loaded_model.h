@@ -14,6 +14,7 @@ struct LoadOptions {
   int num_threads = 1;         // >= 1
   Isa isa = Isa::kPlain;       // at most best_isa()
   int32_t block_tokens = 128;  // positions a block of PAGES; a multiple of every compression ratio
+  Device* device = nullptr;    // nullptr: the CPU; must outlive the model
 };
 
 struct LoadedModel {

@@ -12,20 +12,25 @@ namespace fathom::runner {
 Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(model::Model& model,
                                                              const ExecutorOptions& options) {
   FATHOM_CHECK(options.num_slots >= 1 && options.num_blocks >= 1);
-  FATHOM_ASSIGN(auto storage,
-                kvtier::PagedStorage::create(model.kv_layout().block_bytes(), options.num_blocks));
-  return std::unique_ptr<LocalExecutor>(new LocalExecutor(model, options, std::move(storage)));
+  FATHOM_ASSIGN(auto storage, kvtier::PagedStorage::create(model.kv_layout().block_bytes(),
+                                                           options.num_blocks, model.device()));
+  std::vector<Buffer> states;
+  for (int32_t i = 0; i < options.num_slots; ++i) {
+    FATHOM_ASSIGN(Buffer state, model.device().allocate(model.state_layout().bytes()));
+    states.push_back(std::move(state));
+  }
+  return std::unique_ptr<LocalExecutor>(
+      new LocalExecutor(model, options, std::move(storage), std::move(states)));
 }
 
 LocalExecutor::LocalExecutor(model::Model& model, const ExecutorOptions& options,
-                             std::unique_ptr<kvtier::PagedStorage> storage)
+                             std::unique_ptr<kvtier::PagedStorage> storage,
+                             std::vector<Buffer> states)
     : model_(model),
       storage_(std::move(storage)),
       sampler_(model.config().vocab_size),
       slots_(static_cast<size_t>(options.num_slots)) {
-  for (Slot& slot : slots_) {
-    slot.state = std::make_unique<std::byte[]>(static_cast<size_t>(model.state_layout().bytes()));
-  }
+  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].state = std::move(states[i]);
   if (options.asynchronous) thread_ = std::thread([this] { work(); });
 }
 
@@ -85,7 +90,12 @@ StepResult LocalExecutor::run(const StepPlan& plan) {
   const auto vocab = static_cast<size_t>(model_.config().vocab_size);
   const auto num_logits = static_cast<size_t>(model::Model::num_logit_rows(batch));
   if (logits_.size() < num_logits * vocab) logits_.resize(num_logits * vocab);
-  if (!batch.segments.empty()) model_.forward(batch, logits_);
+  if (!batch.segments.empty()) {
+    if (Status status = model_.forward(batch, logits_); !status.ok()) {
+      result.error = std::move(status);
+      return result;
+    }
+  }
 
   auto rest = std::span<const float>(logits_);
   for (size_t i = 0; i < plan.segments.size(); ++i) {
@@ -121,8 +131,8 @@ void LocalExecutor::prepare(const StepPlan& plan) {
     slots_[static_cast<size_t>(load.slot)].pending_image = &image->second;
   }
   for (const BlockCopy& copy : plan.copies) {
-    std::memcpy(storage_->block(copy.to), storage_->block(copy.from),
-                static_cast<size_t>(model_.kv_layout().block_bytes()));
+    model_.stream().copy(storage_->block(copy.to), storage_->block(copy.from),
+                         static_cast<size_t>(model_.kv_layout().block_bytes()));
   }
 }
 
@@ -136,11 +146,12 @@ model::Segment LocalExecutor::bind(const SegmentPlan& plan) {
   for (const BlockId block : plan.blocks) slot.blocks.push_back(storage_->block(block));
   if (slot.pending_image != nullptr) {
     model::restore_state(model_.config(), model_.state_layout(), model_.kv_layout(),
-                         *slot.pending_image, slot.state.get(), slot.blocks.data());
+                         model_.stream(), *slot.pending_image, slot.state.data(),
+                         slot.blocks.data());
     slot.pending_image = nullptr;
   }
   model::Segment s;
-  s.state = slot.state.get();
+  s.state = slot.state.data();
   s.blocks = slot.blocks.data();
   s.start = plan.start;
   s.num_rows = static_cast<int32_t>(plan.ids.size());
@@ -226,9 +237,13 @@ void LocalExecutor::save(const StepPlan& plan, StepResult& result) {
   for (const StateSave& s : plan.saves) {
     Slot& slot = slots_[static_cast<size_t>(s.slot)];
     std::vector<std::byte>& image = images_[s.image];
-    image =
-        model::save_state(model_.config(), model_.state_layout(), model_.kv_layout(),
-                          slot.state.get(), slot.blocks.data(), slot.position, s.decoder_windows);
+    image = model::save_state(model_.config(), model_.state_layout(), model_.kv_layout(),
+                              model_.stream(), slot.state.data(), slot.blocks.data(), slot.position,
+                              s.decoder_windows);
+    if (Status status = model_.stream().synchronize(); !status.ok()) {
+      result.error = std::move(status);
+      return;
+    }
     result.saved.push_back({s.image, static_cast<int64_t>(image.size())});
   }
 }

@@ -41,7 +41,7 @@ class LocalExecutor : public Executor {
 
  private:
   struct Slot {
-    std::unique_ptr<std::byte[]> state;
+    Buffer state;  // in memory of the model's device
     SamplingParams params;
     uint64_t seed = 0;
     std::vector<int32_t> prompt, output;
@@ -59,7 +59,7 @@ class LocalExecutor : public Executor {
   };
 
   LocalExecutor(model::Model& model, const ExecutorOptions& options,
-                std::unique_ptr<kvtier::PagedStorage> storage);
+                std::unique_ptr<kvtier::PagedStorage> storage, std::vector<Buffer> states);
   void work();
   StepResult run(const StepPlan& plan);
   void prepare(const StepPlan& plan);

@@ -34,7 +34,7 @@ Status add_piece(model::Model& model, kvtier::PagedStorage& storage, std::span<c
     model::Batch batch;
     batch.segments.push_back(sequence->next_segment(rows, rows));
     logits.resize(static_cast<size_t>(rows) * vocab);
-    model.forward(batch, logits);
+    FATHOM_TRY(model.forward(batch, logits));
     sequence->advance(rows);
     for (int32_t row = 0; row < rows; ++row) {
       const int32_t next = ids[static_cast<size_t>(start + row + 1)];
@@ -71,7 +71,7 @@ Result<TextLoss> text_loss(model::Model& model, std::span<const int32_t> ids, in
   const auto longest = static_cast<int64_t>(std::min(ids.size(), piece_tokens)) + 1;
   FATHOM_ASSIGN(const auto storage,
                 kvtier::PagedStorage::create(model.kv_layout().block_bytes(),
-                                             Sequence::blocks_for(model, longest)));
+                                             Sequence::blocks_for(model, longest), model.device()));
   TextLoss loss;
   std::vector<int32_t> piece;
   for (size_t begin = 0; begin < ids.size(); begin += piece_tokens) {

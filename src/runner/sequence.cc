@@ -14,7 +14,9 @@ std::unique_ptr<Sequence> Sequence::create(const model::Model& model, kvtier::Pa
                                            int64_t max_tokens) {
   const int64_t num_blocks = blocks_for(model, max_tokens);
   if (storage.num_free() < num_blocks) return nullptr;
-  std::unique_ptr<Sequence> s(new Sequence(model, storage, prefill));
+  Result<Buffer> state = model.device().allocate(model.state_layout().bytes());
+  if (!state) return nullptr;
+  std::unique_ptr<Sequence> s(new Sequence(model, storage, prefill, *std::move(state)));
   for (int64_t i = 0; i < num_blocks; ++i) {
     s->block_ids_.push_back(storage.take());
     s->blocks_.push_back(storage.block(s->block_ids_.back()));
@@ -25,9 +27,10 @@ std::unique_ptr<Sequence> Sequence::create(const model::Model& model, kvtier::Pa
   return s;
 }
 
-Sequence::Sequence(const model::Model& model, kvtier::PagedStorage& storage, PrefillMode prefill)
+Sequence::Sequence(const model::Model& model, kvtier::PagedStorage& storage, PrefillMode prefill,
+                   Buffer state)
     : storage_(storage),
-      state_(std::make_unique<std::byte[]>(static_cast<size_t>(model.state_layout().bytes()))),
+      state_(std::move(state)),
       window_(model.config().sliding_window),
       prefill_(prefill) {}
 
@@ -37,7 +40,7 @@ Sequence::~Sequence() {
 
 model::Segment Sequence::next_segment(int32_t num_rows, int32_t num_logits) {
   model::Segment s;
-  s.state = state_.get();
+  s.state = state_.data();
   s.blocks = blocks_.data();
   s.start = num_computed_;
   s.num_rows = num_rows;

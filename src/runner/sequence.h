@@ -20,7 +20,8 @@ namespace fathom::runner {
 class Sequence {
  public:
   // Takes blocks for `max_tokens` positions at once, so that it never runs out of them later;
-  // nullptr if the storage has not enough.  `model` and `storage` must outlive the sequence.
+  // nullptr if the storage has not enough, or the device no memory for STATE.  `model` and
+  // `storage` must outlive the sequence.
   static std::unique_ptr<Sequence> create(const model::Model& model, kvtier::PagedStorage& storage,
                                           std::span<const int32_t> prompt, PrefillMode prefill,
                                           int64_t max_tokens);
@@ -48,12 +49,13 @@ class Sequence {
   void advance(int32_t num_rows) { num_computed_ += num_rows; }
 
  private:
-  Sequence(const model::Model& model, kvtier::PagedStorage& storage, PrefillMode prefill);
+  Sequence(const model::Model& model, kvtier::PagedStorage& storage, PrefillMode prefill,
+           Buffer state);
 
   kvtier::PagedStorage& storage_;
   std::vector<int64_t> block_ids_;
   std::vector<const std::byte*> blocks_;
-  std::unique_ptr<std::byte[]> state_;
+  Buffer state_;
   std::vector<int32_t> tokens_;
   int64_t num_prompt_ = 0;
   int64_t num_computed_ = 0;

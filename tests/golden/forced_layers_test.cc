@@ -121,7 +121,8 @@ TEST_P(ForcedLayers, T1StaysWithinTheLimits) {
 
 TEST_P(ForcedLayers, DemoStaysWithinTheLimits) {
   const std::string dir = std::string(FATHOM_SOURCE_DIR) + "/models/demo";
-  TestModel reference = TestModel::open(dir, {.isa = Isa::kReference, .block_tokens = 128});
+  TestModel reference =
+      TestModel::open(dir, {.isa = Isa::kReference, .block_tokens = 128, .device = nullptr});
   TestModel fast = TestModel::open(dir, {.isa = GetParam(), .block_tokens = 128});
   const boost::json::value golden = read_json("tests/data/demo/golden.json");
   for (const auto& row : golden.at("rows").as_array()) {
@@ -138,7 +139,8 @@ TEST_P(ForcedLayers, DemoStaysWithinTheLimits) {
 // KL(reference || fast) of every prompt row, each model running freely.
 TEST_P(ForcedLayers, DemoDistributionsStayClose) {
   const std::string dir = std::string(FATHOM_SOURCE_DIR) + "/models/demo";
-  TestModel reference = TestModel::open(dir, {.isa = Isa::kReference, .block_tokens = 128});
+  TestModel reference =
+      TestModel::open(dir, {.isa = Isa::kReference, .block_tokens = 128, .device = nullptr});
   TestModel fast = TestModel::open(dir, {.isa = GetParam(), .block_tokens = 128});
   const auto v = static_cast<size_t>(fast.config().vocab_size);
   std::vector<double> kl;

@@ -10,6 +10,10 @@
 //
 // Tests are parameterized by instruction set (IsaTest); one that this CPU lacks is skipped by name.
 // FATHOM_ISA (reference, plain, avx2, avx512) limits what is tested.
+//
+// tests/gpu runs the same tests on a GPU: there `gpu_stream` is set, all memory of the program is
+// pinned, so that the GPU reads and writes it in place, and the rows of the GPU's table stand
+// against the CPU's reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -69,6 +73,39 @@ struct KernelCase {
   std::shared_ptr<void> storage = nullptr;  // what `args` points into, if nobody else keeps it
 };
 
+inline Stream* gpu_stream = nullptr;
+inline DeviceKind tested_device() {
+  return gpu_stream == nullptr ? DeviceKind::kCpu : gpu_stream->kind();
+}
+
+// The stream of a run: one of the CPU with `num_threads`, or the GPU's.
+class RunStream {
+ public:
+  RunStream(DeviceKind device, int num_threads)
+      : cpu_(device == DeviceKind::kCpu ? std::make_unique<Stream>(num_threads) : nullptr) {}
+  Stream* get() { return cpu_ != nullptr ? cpu_.get() : gpu_stream; }
+  // Waits for what was run.
+  void finish() {
+    const Status status = get()->synchronize();
+    EXPECT_TRUE(status.ok()) << status.to_string();
+  }
+
+ private:
+  std::unique_ptr<Stream> cpu_;
+};
+
+template <class Args>
+using TableOf = std::span<const Kernel<Args>> (*)(DeviceKind);
+
+// Runs one kernel on arguments that lie in the program's memory.
+template <class Args>
+void run_kernel(const Kernel<Args>& kernel, Args args, int num_threads = 2) {
+  RunStream stream(kernel.device, num_threads);
+  args.stream = stream.get();
+  kernel.run(args);
+  stream.finish();
+}
+
 // Greatest instruction set to test: what FATHOM_ISA says, else all.
 inline Isa isa_limit() {
   const char* name = std::getenv("FATHOM_ISA");
@@ -80,6 +117,9 @@ class IsaTest : public testing::TestWithParam<Isa> {
   void SetUp() override {
     const std::string missing = missing_feature(GetParam());
     if (!missing.empty()) GTEST_SKIP() << "skipped: no " << missing;
+    if (tested_device() != DeviceKind::kCpu && GetParam() > Isa::kPlain) {
+      GTEST_SKIP() << "skipped: an instruction set of CPUs";
+    }
     if (GetParam() > isa_limit()) GTEST_SKIP() << "skipped: FATHOM_ISA=" << isa_name(isa_limit());
   }
 };
@@ -201,9 +241,10 @@ class CaseRunner {
   // Runs rows [first, first + count); false if a guard byte was written.
   Buffers run(const Kernel<Args>& kernel, int num_threads, int64_t first, int64_t count,
               bool shifted = false) const {
-    Stream stream(num_threads);
+    RunStream stream(kernel.device, num_threads);
     Args args = case_.args;
-    args.stream = &stream;
+    args.stream = stream.get();
+    shifted = shifted && kernel.device == DeviceKind::kCpu;
     if (first != 0 || count != case_.num_rows) case_.slice(args, first, count);
     Buffers buffers;
     buffers.reserve(case_.outputs.size());
@@ -218,6 +259,7 @@ class CaseRunner {
       output.bind(args, buffer.data());
     }
     kernel.run(args);
+    stream.finish();
     for (size_t i = 0; i < buffers.size(); ++i) {
       EXPECT_TRUE(buffers[i].guards_intact())
           << kernel.name << ", " << case_.name << ": wrote outside " << case_.outputs[i].name;
@@ -301,22 +343,25 @@ void expect_kernel_matches(const Kernel<Args>& reference, const Kernel<Args>& ke
   }
 }
 
-// Checks all rows of `table` that are written for `isa` on all cases that they support.
+// Checks all rows of the tested device's table that are written for `isa` on all cases that they
+// support.
 template <class Args>
-void expect_rows_match(std::span<const Kernel<Args>> table, Isa isa,
+void expect_rows_match(TableOf<Args> table_of, Isa isa,
                        const std::vector<KernelCase<Args>>& cases) {
-  ASSERT_FALSE(table.empty());
-  ASSERT_EQ(table.front().isa, Isa::kReference);
+  const Kernel<Args>& reference = table_of(DeviceKind::kCpu).front();
+  ASSERT_EQ(reference.isa, Isa::kReference);
   size_t num_run = 0;
-  for (const Kernel<Args>& kernel : table) {
+  for (const Kernel<Args>& kernel : table_of(tested_device())) {
     if (kernel.isa != isa) continue;
     for (const KernelCase<Args>& test_case : cases) {
       if (!kernel.supports(test_case.args)) continue;
       ++num_run;
-      expect_kernel_matches(table.front(), kernel, test_case);
+      expect_kernel_matches(reference, kernel, test_case);
       if (testing::Test::HasFailure()) return;
     }
   }
+  // A GPU's table may have nothing but exact rows.
+  if (tested_device() != DeviceKind::kCpu && isa != Isa::kReference) return;
   EXPECT_GT(num_run, 0u) << "no row of the table is written for " << isa_name(isa)
                          << " and supports any of the cases";
 }

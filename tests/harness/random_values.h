@@ -48,13 +48,16 @@ class Random {
   uint64_t state_;
 };
 
+// Set by tests of a GPU, whose kernels want parameters at their natural alignment.
+inline bool parameters_are_aligned = false;
+
 // A copy of `values` whose bytes start at an odd address: stored weights may lie anywhere.
 template <class T>
 class OddBytes {
  public:
   OddBytes() = default;
   explicit OddBytes(const std::vector<T>& values) : bytes_(values.size() * sizeof(T) + 2) {
-    shift_ = reinterpret_cast<uintptr_t>(bytes_.data()) % 2 == 0 ? 1 : 0;
+    shift_ = reinterpret_cast<uintptr_t>(bytes_.data()) % 2 == 0 && !parameters_are_aligned ? 1 : 0;
     if (!values.empty())
       std::memcpy(bytes_.data() + shift_, values.data(), values.size() * sizeof(T));
   }

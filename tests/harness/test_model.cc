@@ -19,8 +19,12 @@ T must(Result<T> result) {
 
 }  // namespace
 
+TestModel::TestModel(const TestModelOptions& options)
+    : device_(options.device != nullptr ? *options.device : cpu_device()),
+      stream_(must(device_.make_stream(options.num_threads))) {}
+
 TestModel TestModel::open(const std::filesystem::path& dir, const TestModelOptions& options) {
-  TestModel m(options.num_threads);
+  TestModel m(options);
   m.checkpoint_ = std::make_unique<weights::Checkpoint>(must(weights::Checkpoint::open(dir)));
   model::ModelConfig config = must(model::load_config(dir));
   std::vector<int32_t> class_map = must(model::load_class_map(dir, config));
@@ -29,7 +33,7 @@ TestModel TestModel::open(const std::filesystem::path& dir, const TestModelOptio
 }
 
 TestModel::TestModel(const std::string& preset, const TestModelOptions& options)
-    : TestModel(options.num_threads) {
+    : TestModel(options) {
   model::ModelConfig config = must(model::preset_config(preset));
   checkpoint_ = std::make_unique<weights::Checkpoint>(
       must(model::make_synthetic(config, model::SyntheticKind::kOracle, 0)));
@@ -40,8 +44,8 @@ TestModel::TestModel(const std::string& preset, const TestModelOptions& options)
 void TestModel::create(model::ModelConfig config, std::vector<int32_t> class_map,
                        const TestModelOptions& options) {
   model_ = must(model::Model::create(std::move(config), *checkpoint_, std::move(class_map),
-                                     kernels::Ops(DeviceKind::kCpu, options.isa),
-                                     options.block_tokens, *stream_));
+                                     kernels::Ops(device_.kind(), options.isa),
+                                     options.block_tokens, *stream_, device_));
 }
 
 TestSequence::TestSequence(TestModel& model)
@@ -85,8 +89,11 @@ void TestSequence::reserve(int64_t end) {
 
 std::vector<std::byte> TestSequence::save(bool decoder_windows) {
   const model::Model& m = model_.model();
-  return model::save_state(m.config(), m.state_layout(), m.kv_layout(), state_.data(),
-                           block_table_.data(), position_, decoder_windows);
+  std::vector<std::byte> image =
+      model::save_state(m.config(), m.state_layout(), m.kv_layout(), m.stream(), state_.data(),
+                        block_table_.data(), position_, decoder_windows);
+  FATHOM_CHECK(m.stream().synchronize().ok());
+  return image;
 }
 
 void TestSequence::resume(std::span<const std::byte> image, const TestSequence& pages_of,
@@ -100,8 +107,9 @@ void TestSequence::resume(std::span<const std::byte> image, const TestSequence& 
     std::copy_n(pages_of.blocks_[static_cast<size_t>(b)].get(), m.kv_layout().block_bytes(),
                 blocks_[static_cast<size_t>(b)].get());
   }
-  model::restore_state(m.config(), m.state_layout(), m.kv_layout(), image, state_.data(),
-                       block_table_.data());
+  model::restore_state(m.config(), m.state_layout(), m.kv_layout(), m.stream(), image,
+                       state_.data(), block_table_.data());
+  FATHOM_CHECK(m.stream().synchronize().ok());
   position_ = info.position;
   pages_from_ = std::max(cached, info.position);
 }
@@ -123,7 +131,8 @@ std::vector<float> forward(TestModel& model, std::vector<model::Segment> segment
   const model::Batch batch{std::move(segments)};
   std::vector<float> logits(static_cast<size_t>(model::Model::num_logit_rows(batch)) *
                             static_cast<size_t>(model.config().vocab_size));
-  model.model().forward(batch, logits, probe);
+  const Status status = model.model().forward(batch, logits, probe);
+  FATHOM_CHECK(status.ok()) << status.to_string();
   return logits;
 }
 

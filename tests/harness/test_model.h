@@ -13,10 +13,14 @@
 
 namespace fathom::test {
 
+// What models of tests run on: the CPU, or what tests/gpu sets.
+inline Device* test_device = nullptr;
+
 struct TestModelOptions {
   Isa isa = Isa::kReference;
   int num_threads = 2;
   int32_t block_tokens = 16;
+  Device* device = test_device;  // nullptr: the CPU
 };
 
 class TestModel {
@@ -30,10 +34,11 @@ class TestModel {
   const model::ModelConfig& config() const { return model_->config(); }
 
  private:
-  explicit TestModel(int num_threads) : stream_(std::make_unique<Stream>(num_threads)) {}
+  explicit TestModel(const TestModelOptions& options);
   void create(model::ModelConfig config, std::vector<int32_t> class_map,
               const TestModelOptions& options);
 
+  Device& device_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<weights::Checkpoint> checkpoint_;
   std::unique_ptr<model::Model> model_;

@@ -127,6 +127,7 @@ KernelCase<SparseAttentionArgs> attention_case(const AttentionShape& s) {
   a.segment = data->segment.data();
   a.position = data->position.data();
   a.first_window = data->first_window.data();
+  a.max_window = s.window;
   a.window = data->window;
   a.compressed = s.topk > 0 ? data->compressed : nullptr;
   a.chosen = data->chosen.data();
@@ -169,30 +170,29 @@ TEST_P(Attention, SparseAttentionMatchesTheReference) {
        }) {
     cases.push_back(attention_case(s));
   }
-  expect_rows_match(sparse_attention_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(sparse_attention_kernels, GetParam(), cases);
 }
 
 TEST_P(Attention, ARowWithoutKeysGivesZero) {
-  for (const Kernel<SparseAttentionArgs>& kernel : sparse_attention_kernels(DeviceKind::kCpu)) {
+  for (const Kernel<SparseAttentionArgs>& kernel :
+       sparse_attention_kernels(harness::tested_device())) {
     if (kernel.isa != GetParam()) continue;
     KernelCase<SparseAttentionArgs> c = attention_case({1, 3, 32, 8, 4, 30});
     SparseAttentionArgs args = c.args;
-    const int64_t position = 3;
-    const int64_t first_window = 4;
-    args.position = &position;
-    args.first_window = &first_window;  // and num_chosen of row 0 is 0
+    const std::vector<int64_t> position = {3}, first_window = {4};
+    args.position = position.data();
+    args.first_window = first_window.data();  // and num_chosen of row 0 is 0
     std::vector<Bf16> o(96, Bf16{0x7fc0});
     args.o = o.data();
-    Stream stream(2);
-    args.stream = &stream;
-    kernel.run(args);
+    harness::run_kernel(kernel, args);
     EXPECT_EQ(o, std::vector<Bf16>(96, Bf16{0})) << kernel.name;
   }
 }
 
 // The sink may be far above every score: then it takes all the weight.
 TEST_P(Attention, AHugeSinkTakesTheWholeWeight) {
-  for (const Kernel<SparseAttentionArgs>& kernel : sparse_attention_kernels(DeviceKind::kCpu)) {
+  for (const Kernel<SparseAttentionArgs>& kernel :
+       sparse_attention_kernels(harness::tested_device())) {
     if (kernel.isa != GetParam()) continue;
     KernelCase<SparseAttentionArgs> c = attention_case({1, 2, 32, 8, 4, 30});
     SparseAttentionArgs args = c.args;
@@ -200,9 +200,7 @@ TEST_P(Attention, AHugeSinkTakesTheWholeWeight) {
     args.sink = sink.data();
     std::vector<Bf16> o(64);
     args.o = o.data();
-    Stream stream(1);
-    args.stream = &stream;
-    kernel.run(args);
+    harness::run_kernel(kernel, args);
     for (size_t i = 0; i < 32; ++i) EXPECT_EQ(to_float(o[i]), 0.0f) << kernel.name;
     EXPECT_NE(to_float(o[40]), 0.0f) << kernel.name;
   }
@@ -259,6 +257,7 @@ KernelCase<IndexSelectArgs> index_case(const IndexShape& s) {
   a.keys = data->keys;
   a.segment = data->segment.data();
   a.num_visible = data->num_visible.data();
+  a.max_visible = s.visible;
   a.blocks = data->blocks.data();
   a.num_blocks = data->num_blocks.data();
   a.mode = s.mode;
@@ -317,25 +316,23 @@ TEST_P(IndexSelect, ChoosesTheRowsOfTheReference) {
       cases.push_back(index_case(s));
     }
   }
-  expect_rows_match(index_select_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(index_select_kernels, GetParam(), cases);
 }
 
 // Scores that all tie: the lower rows win.
 TEST_P(IndexSelect, TiesGoToTheLowerRow) {
-  for (const Kernel<IndexSelectArgs>& kernel : index_select_kernels(DeviceKind::kCpu)) {
+  for (const Kernel<IndexSelectArgs>& kernel : index_select_kernels(harness::tested_device())) {
     if (kernel.isa != GetParam()) continue;
     KernelCase<IndexSelectArgs> c = index_case({1, 8, 32, 40, 1000, CandidateMode::kNone, 4, 8});
     IndexSelectArgs args = c.args;
     const std::vector<Bf16> zeros(8, Bf16{0x8000});
     args.c = zeros.data();
     std::vector<int32_t> chosen(40, -1);
-    int32_t num_chosen = -1;
+    std::vector<int32_t> num_chosen = {-1};
     args.chosen = chosen.data();
-    args.num_chosen = &num_chosen;
-    Stream stream(2);
-    args.stream = &stream;
-    kernel.run(args);
-    ASSERT_EQ(num_chosen, 40) << kernel.name;
+    args.num_chosen = num_chosen.data();
+    harness::run_kernel(kernel, args);
+    ASSERT_EQ(num_chosen[0], 40) << kernel.name;
     for (int32_t i = 0; i < 40; ++i) EXPECT_EQ(chosen[static_cast<size_t>(i)], i) << kernel.name;
   }
 }

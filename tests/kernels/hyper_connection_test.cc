@@ -80,7 +80,7 @@ KernelCase<HcMixArgs> mix_case(const Shape& s) {
 TEST_P(HyperConnection, MixMatchesTheReference) {
   std::vector<KernelCase<HcMixArgs>> cases;
   for (const Shape& s : kShapes) cases.push_back(mix_case(s));
-  expect_rows_match(hc_mix_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(hc_mix_kernels, GetParam(), cases);
 }
 
 TEST_P(HyperConnection, InMatchesTheReference) {
@@ -120,7 +120,7 @@ TEST_P(HyperConnection, InMatchesTheReference) {
     c.storage = storage;
     cases.push_back(c);
   }
-  expect_rows_match(hc_in_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(hc_in_kernels, GetParam(), cases);
 }
 
 TEST_P(HyperConnection, OutMatchesTheReference) {
@@ -161,7 +161,7 @@ TEST_P(HyperConnection, OutMatchesTheReference) {
     c.storage = storage;
     cases.push_back(c);
   }
-  expect_rows_match(hc_out_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(hc_out_kernels, GetParam(), cases);
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ std::vector<KernelCase<LinearArgs>> all_cases() {
 class LinearTest : public harness::IsaTest {};
 
 TEST_P(LinearTest, EveryKernelMatchesTheReferenceAndKeepsARowsBits) {
-  harness::expect_rows_match(linear_kernels(DeviceKind::kCpu), GetParam(), all_cases());
+  harness::expect_rows_match(linear_kernels, GetParam(), all_cases());
 }
 
 // The lane rule fixes every rounding, so a result can move between machines.
@@ -170,7 +170,7 @@ TEST_P(LinearTest, QuantizesInputsExactlyAsTheReference) {
   y.tolerance = harness::kBitEqual;
   c.outputs.push_back(y);
   c.storage = inputs;
-  harness::expect_rows_match(linear_kernels(DeviceKind::kCpu), GetParam(), {c});
+  harness::expect_rows_match(linear_kernels, GetParam(), {c});
 }
 
 TEST(Linear, FastKernelsRefuseBlockedFormatsOfOddWidth) {

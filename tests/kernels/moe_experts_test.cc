@@ -130,7 +130,7 @@ std::vector<KernelCase<MoeExpertsArgs>> all_cases() {
 class MoeExpertsTest : public harness::IsaTest {};
 
 TEST_P(MoeExpertsTest, EveryKernelMatchesTheReferenceAndKeepsARowsBits) {
-  harness::expect_rows_match(moe_experts_kernels(DeviceKind::kCpu), GetParam(), all_cases());
+  harness::expect_rows_match(moe_experts_kernels, GetParam(), all_cases());
 }
 
 TEST_P(MoeExpertsTest, HasTheBitsOfThePlainKernel) {
@@ -157,7 +157,7 @@ TEST_P(MoeExpertsTest, TouchesOnlyExpertsThatHaveTokens) {
   for (const size_t e : {0, 2, 3, 4, 5, 7}) {
     inputs->experts[e].w1.data = inputs->experts[e].w2.data = inputs->experts[e].w3.data = nullptr;
   }
-  harness::expect_rows_match(moe_experts_kernels(DeviceKind::kCpu), GetParam(), {c});
+  harness::expect_rows_match(moe_experts_kernels, GetParam(), {c});
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, MoeExpertsTest, harness::all_isas(), harness::isa_test_name);

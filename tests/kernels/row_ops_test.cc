@@ -64,23 +64,23 @@ TEST_P(RowOps, RmsNormMatchesTheReference) {
   cases.push_back(rms_norm_case(3, 256, 1e-12f));
   cases.push_back(rms_norm_case(3, 256, 1e12f));
   cases.push_back(rms_norm_case(3, 256, 0));  // all zero: 0 / sqrt(eps)
-  expect_rows_match(rms_norm_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(rms_norm_kernels, GetParam(), cases);
 }
 
 TEST_P(RowOps, RmsNormWorksInPlaceAndKeepsNan) {
-  for (const Kernel<RmsNormArgs>& kernel : rms_norm_kernels(DeviceKind::kCpu)) {
+  for (const Kernel<RmsNormArgs>& kernel : rms_norm_kernels(harness::tested_device())) {
     if (kernel.isa != GetParam()) continue;
     Random random(7);
     std::vector<Bf16> x = random.bf16_normals(2 * 96);
     const OddBytes<Bf16> w(random.bf16_normals(96));
     std::vector<Bf16> y(x.size());
-    Stream stream(1);
-    kernel.run({x.data(), w.data(), y.data(), 2, 96, 1e-20f, &stream});
+    harness::run_kernel(kernel, {x.data(), w.data(), y.data(), 2, 96, 1e-20f, nullptr});
     std::vector<Bf16> in_place = x;
-    kernel.run({in_place.data(), w.data(), in_place.data(), 2, 96, 1e-20f, &stream});
+    harness::run_kernel(kernel,
+                        {in_place.data(), w.data(), in_place.data(), 2, 96, 1e-20f, nullptr});
     EXPECT_EQ(in_place, y) << kernel.name;
     x[5] = Bf16{0x7fc0};
-    kernel.run({x.data(), w.data(), in_place.data(), 2, 96, 1e-20f, &stream});
+    harness::run_kernel(kernel, {x.data(), w.data(), in_place.data(), 2, 96, 1e-20f, nullptr});
     for (size_t i = 0; i < 192; ++i) {
       EXPECT_EQ(std::isnan(to_float(in_place[i])), i < 96) << kernel.name << " element " << i;
     }
@@ -136,7 +136,7 @@ TEST_P(RowOps, RopeEqualsTheReference) {
     cases.push_back(rope_case(70, 32, 128, 32, inverse));
     cases.push_back(rope_case(2, 4, 64, 0, inverse));
   }
-  expect_rows_match(rope_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(rope_kernels, GetParam(), cases);
 }
 
 TEST_P(RowOps, RopeTableEqualsTheReference) {
@@ -170,7 +170,7 @@ TEST_P(RowOps, RopeTableEqualsTheReference) {
     c.storage = storage;
     cases.push_back(c);
   }
-  expect_rows_match(rope_table_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(rope_table_kernels, GetParam(), cases);
 }
 
 // ---- pack_rows
@@ -232,7 +232,7 @@ TEST_P(RowOps, PackRowsEqualsTheReferenceOnRandomRows) {
     cases.push_back(pack_case(format, 0, 1, 64, 8, {}));
     cases.push_back(pack_case(format, 70, 32, 128, 32, random.bf16_normals(70 * 32 * 128)));
   }
-  expect_rows_match(pack_rows_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(pack_rows_kernels, GetParam(), cases);
 }
 
 // Every bf16 of a wide range of exponents beside a maximum that fixes the scale: all ties and
@@ -252,7 +252,7 @@ TEST_P(RowOps, PackRowsEqualsTheReferenceOnEveryValue) {
   std::vector<KernelCase<PackRowsArgs>> cases;
   const auto rows = static_cast<int64_t>(x.size()) / 512;
   for (const RowFormat format : kFormats) cases.push_back(pack_case(format, rows, 1, 512, 0, x));
-  expect_rows_match(pack_rows_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(pack_rows_kernels, GetParam(), cases);
 }
 
 }  // namespace

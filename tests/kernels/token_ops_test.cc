@@ -65,7 +65,7 @@ TEST_P(TokenOps, CompressPoolMatchesTheReference) {
       }
     }
   }
-  expect_rows_match(compress_pool_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(compress_pool_kernels, GetParam(), cases);
 }
 
 // ---- moe_route
@@ -121,7 +121,7 @@ TEST_P(TokenOps, MoeRouteMatchesTheReference) {
     cases.push_back(route_case(40, 384, 6, true, images, 1));
     cases.push_back(route_case(40, 384, 6, true, images, 15));
   }
-  expect_rows_match(moe_route_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(moe_route_kernels, GetParam(), cases);
 }
 
 // ---- engram
@@ -165,7 +165,7 @@ KernelCase<EngramGatherArgs> gather_case(int64_t tokens, int64_t per_token, int6
 }
 
 TEST_P(TokenOps, EngramGatherEqualsTheReference) {
-  expect_rows_match(engram_gather_kernels(DeviceKind::kCpu), GetParam(),
+  expect_rows_match(engram_gather_kernels, GetParam(),
                     {gather_case(0, 24, 256), gather_case(1, 1, 32), gather_case(3, 12, 32),
                      gather_case(50, 24, 256)});
 }
@@ -212,7 +212,7 @@ KernelCase<EngramGateArgs> gate_case(int64_t tokens, int64_t copies, int64_t hid
 
 TEST_P(TokenOps, EngramGateMatchesTheReference) {
   expect_rows_match(
-      engram_gate_kernels(DeviceKind::kCpu), GetParam(),
+      engram_gate_kernels, GetParam(),
       {gate_case(0, 4, 64, false), gate_case(1, 1, 1, false), gate_case(5, 3, 70, true),
        gate_case(6, 4, 256, true), gate_case(9, 4, 5120, false)});
 }
@@ -264,7 +264,124 @@ TEST_P(TokenOps, EmbedEqualsTheReference) {
       cases.push_back(c);
     }
   }
-  expect_rows_match(embed_kernels(DeviceKind::kCpu), GetParam(), cases);
+  expect_rows_match(embed_kernels, GetParam(), cases);
+}
+
+// ---- engram_hash
+
+// Three runs at different positions over a few ids, images among them.
+KernelCase<EngramHashArgs> hash_case(int64_t tokens) {
+  constexpr int32_t kVocab = 40, kNgram = 3, kOrderHeads = 2, kHistory = 4;
+  constexpr int64_t kLayers = 2, kHeads = (kNgram - 1) * kOrderHeads;
+  struct Storage {
+    std::vector<int32_t> ids, run, class_map, history;
+    std::vector<uint8_t> is_image;
+    std::vector<int64_t> position, multipliers, primes, offsets;
+    std::vector<EngramRun> runs;
+  };
+  auto storage = std::make_shared<Storage>();
+  Random random(41);
+  for (int32_t i = 0; i < kVocab; ++i) storage->class_map.push_back(i * 7 % 23);
+  storage->history.assign(3 * kHistory, 5);
+  for (int64_t r = 0; r < 3; ++r) {
+    const int64_t first = tokens * r / 3, last = tokens * (r + 1) / 3;
+    storage->runs.push_back({storage->history.data() + r * kHistory, r * 9, first, last - first});
+    for (int64_t i = first; i < last; ++i) {
+      storage->run.push_back(static_cast<int32_t>(r));
+      storage->position.push_back(r * 9 + i - first);
+      storage->ids.push_back(static_cast<int32_t>(random.below(kVocab)));
+      storage->is_image.push_back(i % 11 == 7);
+    }
+  }
+  for (int64_t i = 0; i < kLayers * kNgram; ++i) {
+    storage->multipliers.push_back((random.below(int64_t{1} << 40)) * 2 + 1);
+  }
+  for (int64_t i = 0; i < kLayers * kHeads; ++i) {
+    storage->primes.push_back(1009 + 2 * i);
+    storage->offsets.push_back(3000 * i);
+  }
+  KernelCase<EngramHashArgs> c;
+  c.name = "engram_hash " + shape_name({tokens});
+  c.args = {.ids = storage->ids.data(),
+            .is_image = storage->is_image.data(),
+            .position = storage->position.data(),
+            .run = storage->run.data(),
+            .runs = storage->runs.data(),
+            .class_map = storage->class_map.data(),
+            .multipliers = storage->multipliers.data(),
+            .primes = storage->primes.data(),
+            .offsets = storage->offsets.data(),
+            .rows = nullptr,
+            .live = nullptr,
+            .num_tokens = tokens,
+            .num_runs = 3,
+            .num_layers = kLayers,
+            .max_ngram = kNgram,
+            .heads_per_order = kOrderHeads,
+            .history_size = kHistory,
+            .pad_class = 2,
+            .stream = nullptr};
+  c.storage = storage;
+  return c;
+}
+
+TEST_P(TokenOps, EngramHashEqualsTheReferenceAndKeepsTheLastIds) {
+  if (GetParam() > Isa::kReference) return;  // one row serves all
+  for (const Kernel<EngramHashArgs>& kernel : engram_hash_kernels(harness::tested_device())) {
+    for (const int64_t tokens : {3, 4, 50, 400}) {
+      std::vector<int64_t> want_rows, want_history;
+      for (const bool is_reference : {true, false}) {
+        const KernelCase<EngramHashArgs> c = hash_case(tokens);  // with histories of its own
+        const Kernel<EngramHashArgs>& row =
+            is_reference ? engram_hash_kernels(DeviceKind::kCpu).front() : kernel;
+        std::vector<int64_t> rows(static_cast<size_t>(2 * tokens * 4), -1);
+        std::vector<uint8_t> live(static_cast<size_t>(tokens), 9);
+        EngramHashArgs args = c.args;
+        args.rows = rows.data();
+        args.live = live.data();
+        harness::run_kernel(row, args);
+        const std::vector<int64_t> history(args.runs[0].history, args.runs[0].history + 12);
+        if (is_reference) {
+          want_rows = rows;
+          want_history = history;
+        }
+        EXPECT_EQ(rows, want_rows) << row.name;
+        EXPECT_EQ(history, want_history) << row.name;
+        for (size_t t = 0; t < live.size(); ++t) EXPECT_EQ(live[t], t % 11 != 7) << row.name;
+        // By hand: the newest id of the last run, and the first row of its 2-gram.
+        const auto last = static_cast<size_t>(tokens - 1);
+        const int64_t newest = last % 11 == 7 ? -1 : args.ids[last] * 7 % 23;
+        EXPECT_EQ(history[8 + static_cast<size_t>(args.position[last] % 4)], newest) << row.name;
+      }
+    }
+  }
+}
+
+// ---- copy_rows
+
+TEST_P(TokenOps, CopyRowsMovesEveryByte) {
+  if (GetParam() > Isa::kReference) return;  // one row serves all
+  for (const Kernel<CopyRowsArgs>& kernel : copy_rows_kernels(harness::tested_device())) {
+    for (const int64_t row_bytes : {1, 3, 16, 528, 4096, 40960}) {
+      constexpr int64_t kRows = 7;
+      Random random(31);
+      std::vector<uint8_t> from(static_cast<size_t>(kRows * row_bytes)), to(from.size(), 0xff);
+      for (uint8_t& b : from) b = static_cast<uint8_t>(random.below(255));
+      std::vector<const void*> src;
+      std::vector<void*> dst;
+      for (int64_t r = 0; r < kRows; ++r) {
+        src.push_back(from.data() + r * row_bytes);
+        dst.push_back(to.data() + (kRows - 1 - r) * row_bytes);
+      }
+      harness::run_kernel(kernel, {src.data(), dst.data(), kRows, row_bytes, nullptr});
+      for (int64_t r = 0; r < kRows; ++r) {
+        EXPECT_EQ(std::memcmp(src[static_cast<size_t>(r)], dst[static_cast<size_t>(r)],
+                              static_cast<size_t>(row_bytes)),
+                  0)
+            << kernel.name << ", " << row_bytes << " bytes, row " << r;
+      }
+    }
+  }
 }
 
 }  // namespace

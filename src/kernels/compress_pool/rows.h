@@ -10,4 +10,7 @@ void compress_pool_plain(const CompressPoolArgs& args);
 void compress_pool_avx2(const CompressPoolArgs& args);
 void compress_pool_avx512(const CompressPoolArgs& args);
 
+// cuda*.cu; empty in a build without CUDA.
+std::span<const Kernel<CompressPoolArgs>> compress_pool_cuda_kernels();
+
 }  // namespace fathom::kernels

@@ -2,7 +2,8 @@
 
 namespace fathom::kernels {
 
-std::span<const Kernel<CompressPoolArgs>> compress_pool_kernels(DeviceKind) {
+std::span<const Kernel<CompressPoolArgs>> compress_pool_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return compress_pool_cuda_kernels();
   static constexpr Kernel<CompressPoolArgs> kTable[] = {
       {"compress_pool.reference", Isa::kReference, supports_all<CompressPoolArgs>,
        compress_pool_reference},

@@ -18,4 +18,9 @@ void hc_out_plain(const HcOutArgs& args);
 void hc_out_avx2(const HcOutArgs& args);
 void hc_out_avx512(const HcOutArgs& args);
 
+// cuda*.cu; empty in a build without CUDA.
+std::span<const Kernel<HcMixArgs>> hc_mix_cuda_kernels();
+std::span<const Kernel<HcInArgs>> hc_in_cuda_kernels();
+std::span<const Kernel<HcOutArgs>> hc_out_cuda_kernels();
+
 }  // namespace fathom::kernels

@@ -2,7 +2,8 @@
 
 namespace fathom::kernels {
 
-std::span<const Kernel<HcMixArgs>> hc_mix_kernels(DeviceKind) {
+std::span<const Kernel<HcMixArgs>> hc_mix_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return hc_mix_cuda_kernels();
   static constexpr Kernel<HcMixArgs> kTable[] = {
       {"hc_mix.reference", Isa::kReference, supports_all<HcMixArgs>, hc_mix_reference},
       {"hc_mix.plain", Isa::kPlain, supports_all<HcMixArgs>, hc_mix_plain},
@@ -12,7 +13,8 @@ std::span<const Kernel<HcMixArgs>> hc_mix_kernels(DeviceKind) {
   return kTable;
 }
 
-std::span<const Kernel<HcInArgs>> hc_in_kernels(DeviceKind) {
+std::span<const Kernel<HcInArgs>> hc_in_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return hc_in_cuda_kernels();
   static constexpr Kernel<HcInArgs> kTable[] = {
       {"hc_in.reference", Isa::kReference, supports_all<HcInArgs>, hc_in_reference},
       {"hc_in.plain", Isa::kPlain, supports_all<HcInArgs>, hc_in_plain},
@@ -22,7 +24,8 @@ std::span<const Kernel<HcInArgs>> hc_in_kernels(DeviceKind) {
   return kTable;
 }
 
-std::span<const Kernel<HcOutArgs>> hc_out_kernels(DeviceKind) {
+std::span<const Kernel<HcOutArgs>> hc_out_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return hc_out_cuda_kernels();
   static constexpr Kernel<HcOutArgs> kTable[] = {
       {"hc_out.reference", Isa::kReference, supports_all<HcOutArgs>, hc_out_reference},
       {"hc_out.plain", Isa::kPlain, supports_all<HcOutArgs>, hc_out_plain},

@@ -10,4 +10,7 @@ void index_select_plain(const IndexSelectArgs& args);
 void index_select_avx2(const IndexSelectArgs& args);
 void index_select_avx512(const IndexSelectArgs& args);
 
+// cuda*.cu; empty in a build without CUDA.
+std::span<const Kernel<IndexSelectArgs>> index_select_cuda_kernels();
+
 }  // namespace fathom::kernels

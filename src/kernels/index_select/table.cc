@@ -2,7 +2,8 @@
 
 namespace fathom::kernels {
 
-std::span<const Kernel<IndexSelectArgs>> index_select_kernels(DeviceKind) {
+std::span<const Kernel<IndexSelectArgs>> index_select_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return index_select_cuda_kernels();
   static constexpr Kernel<IndexSelectArgs> kTable[] = {
       {"index_select.reference", Isa::kReference, supports_all<IndexSelectArgs>,
        index_select_reference},

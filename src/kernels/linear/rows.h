@@ -13,4 +13,11 @@ void linear_plain(const LinearArgs& args);
 void linear_avx2(const LinearArgs& args);
 void linear_avx512(const LinearArgs& args);
 
+// cuda_mma.cu; only in a build with CUDA.
+bool linear_cuda_mma_supports(const LinearArgs& args);
+void linear_cuda_mma(const LinearArgs& args);
+
+// cuda*.cu; empty in a build without CUDA.
+std::span<const Kernel<LinearArgs>> linear_cuda_kernels();
+
 }  // namespace fathom::kernels

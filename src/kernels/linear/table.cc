@@ -2,7 +2,8 @@
 
 namespace fathom::kernels {
 
-std::span<const Kernel<LinearArgs>> linear_kernels(DeviceKind) {
+std::span<const Kernel<LinearArgs>> linear_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return linear_cuda_kernels();
   static constexpr Kernel<LinearArgs> kTable[] = {
       {"linear.reference", Isa::kReference, supports_all<LinearArgs>, linear_reference},
       {"linear.plain", Isa::kPlain, lane_linear_supports, linear_plain},

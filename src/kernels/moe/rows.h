@@ -17,4 +17,12 @@ void moe_experts_plain(const MoeExpertsArgs& args);
 void moe_experts_avx2(const MoeExpertsArgs& args);
 void moe_experts_avx512(const MoeExpertsArgs& args);
 
+// cuda_experts_mma.cu; only in a build with CUDA.
+bool moe_experts_cuda_mma_supports(const MoeExpertsArgs& args);
+void moe_experts_cuda_mma(const MoeExpertsArgs& args);
+
+// cuda*.cu; empty in a build without CUDA.
+std::span<const Kernel<MoeRouteArgs>> moe_route_cuda_kernels();
+std::span<const Kernel<MoeExpertsArgs>> moe_experts_cuda_kernels();
+
 }  // namespace fathom::kernels

@@ -2,7 +2,8 @@
 
 namespace fathom::kernels {
 
-std::span<const Kernel<MoeRouteArgs>> moe_route_kernels(DeviceKind) {
+std::span<const Kernel<MoeRouteArgs>> moe_route_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return moe_route_cuda_kernels();
   static constexpr Kernel<MoeRouteArgs> kTable[] = {
       {"moe_route.reference", Isa::kReference, supports_all<MoeRouteArgs>, moe_route_reference},
       {"moe_route.plain", Isa::kPlain, supports_all<MoeRouteArgs>, moe_route_plain},
@@ -12,7 +13,8 @@ std::span<const Kernel<MoeRouteArgs>> moe_route_kernels(DeviceKind) {
   return kTable;
 }
 
-std::span<const Kernel<MoeExpertsArgs>> moe_experts_kernels(DeviceKind) {
+std::span<const Kernel<MoeExpertsArgs>> moe_experts_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return moe_experts_cuda_kernels();
   static constexpr Kernel<MoeExpertsArgs> kTable[] = {
       {"moe_experts.reference", Isa::kReference, supports_all<MoeExpertsArgs>,
        moe_experts_reference},

@@ -10,4 +10,7 @@ void pack_rows_plain(const PackRowsArgs& args);
 void pack_rows_avx2(const PackRowsArgs& args);
 void pack_rows_avx512(const PackRowsArgs& args);
 
+// cuda*.cu; empty in a build without CUDA.
+std::span<const Kernel<PackRowsArgs>> pack_rows_cuda_kernels();
+
 }  // namespace fathom::kernels

@@ -2,7 +2,8 @@
 
 namespace fathom::kernels {
 
-std::span<const Kernel<PackRowsArgs>> pack_rows_kernels(DeviceKind) {
+std::span<const Kernel<PackRowsArgs>> pack_rows_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return pack_rows_cuda_kernels();
   static constexpr Kernel<PackRowsArgs> kTable[] = {
       {"pack_rows.reference", Isa::kReference, supports_all<PackRowsArgs>, pack_rows_reference},
       {"pack_rows.plain", Isa::kPlain, supports_all<PackRowsArgs>, pack_rows_plain},

@@ -10,4 +10,7 @@ void rms_norm_plain(const RmsNormArgs& args);
 void rms_norm_avx2(const RmsNormArgs& args);
 void rms_norm_avx512(const RmsNormArgs& args);
 
+// cuda*.cu; empty in a build without CUDA.
+std::span<const Kernel<RmsNormArgs>> rms_norm_cuda_kernels();
+
 }  // namespace fathom::kernels

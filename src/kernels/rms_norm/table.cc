@@ -2,7 +2,8 @@
 
 namespace fathom::kernels {
 
-std::span<const Kernel<RmsNormArgs>> rms_norm_kernels(DeviceKind) {
+std::span<const Kernel<RmsNormArgs>> rms_norm_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return rms_norm_cuda_kernels();
   static constexpr Kernel<RmsNormArgs> kTable[] = {
       {"rms_norm.reference", Isa::kReference, supports_all<RmsNormArgs>, rms_norm_reference},
       {"rms_norm.plain", Isa::kPlain, supports_all<RmsNormArgs>, rms_norm_plain},

@@ -12,4 +12,8 @@ void rope_plain(const RopeArgs& args);
 void rope_avx2(const RopeArgs& args);
 void rope_avx512(const RopeArgs& args);
 
+// cuda*.cu; empty in a build without CUDA.
+std::span<const Kernel<RopeTableArgs>> rope_table_cuda_kernels();
+std::span<const Kernel<RopeArgs>> rope_cuda_kernels();
+
 }  // namespace fathom::kernels

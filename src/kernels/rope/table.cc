@@ -2,7 +2,8 @@
 
 namespace fathom::kernels {
 
-std::span<const Kernel<RopeTableArgs>> rope_table_kernels(DeviceKind) {
+std::span<const Kernel<RopeTableArgs>> rope_table_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return rope_table_cuda_kernels();
   static constexpr Kernel<RopeTableArgs> kTable[] = {
       {"rope_table.reference", Isa::kReference, supports_all<RopeTableArgs>, rope_table_reference},
       {"rope_table.plain", Isa::kPlain, supports_all<RopeTableArgs>, rope_table_plain},
@@ -10,7 +11,8 @@ std::span<const Kernel<RopeTableArgs>> rope_table_kernels(DeviceKind) {
   return kTable;
 }
 
-std::span<const Kernel<RopeArgs>> rope_kernels(DeviceKind) {
+std::span<const Kernel<RopeArgs>> rope_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return rope_cuda_kernels();
   static constexpr Kernel<RopeArgs> kTable[] = {
       {"rope.reference", Isa::kReference, supports_all<RopeArgs>, rope_reference},
       {"rope.plain", Isa::kPlain, supports_all<RopeArgs>, rope_plain},

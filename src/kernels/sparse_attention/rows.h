@@ -10,4 +10,7 @@ void sparse_attention_plain(const SparseAttentionArgs& args);
 void sparse_attention_avx2(const SparseAttentionArgs& args);
 void sparse_attention_avx512(const SparseAttentionArgs& args);
 
+// cuda*.cu; empty in a build without CUDA.
+std::span<const Kernel<SparseAttentionArgs>> sparse_attention_cuda_kernels();
+
 }  // namespace fathom::kernels

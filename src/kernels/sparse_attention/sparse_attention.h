@@ -19,6 +19,7 @@ struct SparseAttentionArgs {
   const int32_t* segment;       // [num_rows]
   const int64_t* position;      // [num_rows]
   const int64_t* first_window;  // [num_rows], <= position
+  int64_t max_window;           // no row has more window rows
   const WindowRows* window;     // [num_segments], kFp8
   const PagedRows* compressed;  // [num_segments], kFp4Kv; nullptr: a layer without
   const int32_t* chosen;        // [num_rows, topk] rows of `compressed`, ascending

@@ -2,7 +2,8 @@
 
 namespace fathom::kernels {
 
-std::span<const Kernel<SparseAttentionArgs>> sparse_attention_kernels(DeviceKind) {
+std::span<const Kernel<SparseAttentionArgs>> sparse_attention_kernels(DeviceKind kind) {
+  if (kind == DeviceKind::kCuda) return sparse_attention_cuda_kernels();
   static constexpr Kernel<SparseAttentionArgs> kTable[] = {
       {"sparse_attention.reference", Isa::kReference, supports_all<SparseAttentionArgs>,
        sparse_attention_reference},

@@ -1,0 +1,118 @@
+#include "device/cuda/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include "device/cuda/cuda_stream.h"
+
+namespace fathom {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+
+int64_t rounded(int64_t bytes) {
+  return ((bytes > 0 ? bytes : 1) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+Result<GpuFacts> read_facts(int ordinal, int* num_multiprocessors) {
+  GpuFacts gpu;
+  gpu.ordinal = ordinal;
+  gpu.needed_version = CUDART_VERSION;
+  // 0: there is no driver at all.
+  if (cudaDriverGetVersion(&gpu.driver_version) != cudaSuccess || gpu.driver_version == 0) {
+    return Status(StatusCode::kNotFound, "this machine has no NVIDIA driver; use --device cpu");
+  }
+  int count = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted == cudaErrorInsufficientDriver) return gpu;  // check_gpu says it in full
+  if (counted != cudaSuccess || ordinal < 0 || ordinal >= count) {
+    return Status(StatusCode::kNotFound,
+                  "there is no GPU " + std::to_string(ordinal) + ": the driver shows " +
+                      std::to_string(counted == cudaSuccess ? count : 0) + " of them");
+  }
+  cudaDeviceProp properties = {};
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
+      error != cudaSuccess) {
+    return cuda_status(error, "reading the properties of the GPU");
+  }
+  gpu.name = properties.name;
+  gpu.capability_major = properties.major;
+  gpu.capability_minor = properties.minor;
+  *num_multiprocessors = properties.multiProcessorCount;
+  return gpu;
+}
+
+}  // namespace
+
+Status cuda_status(cudaError_t error, const char* what) {
+  const std::string text = std::string(what) + ": " + cudaGetErrorString(error);
+  if (error == cudaErrorMemoryAllocation) return Status(StatusCode::kResourceExhausted, text);
+  return Status(StatusCode::kInternal, "the GPU failed in " + text);
+}
+
+Result<std::unique_ptr<Device>> open_cuda_device(const CudaOptions& options) {
+  int num_multiprocessors = 0;
+  FATHOM_ASSIGN(GpuFacts gpu, read_facts(options.ordinal, &num_multiprocessors));
+  FATHOM_TRY(check_gpu(gpu));
+  size_t free_bytes = 0, total_bytes = 0;
+  cudaError_t error = cudaSetDevice(options.ordinal);
+  if (error == cudaSuccess) error = cudaMemGetInfo(&free_bytes, &total_bytes);
+  if (error != cudaSuccess) return cuda_status(error, "opening the GPU");
+  gpu.free_bytes = static_cast<int64_t>(free_bytes);
+  gpu.total_bytes = static_cast<int64_t>(total_bytes);
+  FATHOM_ASSIGN(const int64_t budget, gpu_budget(gpu, options.budget_bytes));
+  return std::unique_ptr<Device>(
+      std::make_unique<CudaDevice>(std::move(gpu), num_multiprocessors, budget));
+}
+
+std::string CudaDevice::description() const {
+  return facts_.name + ", " + std::to_string(num_multiprocessors_) +
+         " multiprocessors, compute capability " + std::to_string(facts_.capability_major) + "." +
+         std::to_string(facts_.capability_minor);
+}
+
+Result<std::byte*> CudaDevice::take(int64_t bytes) {
+  const int64_t size = rounded(bytes);
+  if (used_bytes_.fetch_add(size) + size > budget_bytes_) {
+    used_bytes_.fetch_sub(size);
+    return Status(StatusCode::kResourceExhausted,
+                  "GPU memory: " + std::to_string(size >> 20) + " MiB wanted, " +
+                      std::to_string(free_bytes() >> 20) + " MiB left of a budget of " +
+                      std::to_string(budget_bytes_ >> 20) + " MiB");
+  }
+  void* data = nullptr;
+  cudaError_t error = cudaSetDevice(facts_.ordinal);
+  if (error == cudaSuccess) error = cudaMalloc(&data, static_cast<size_t>(size));
+  if (error != cudaSuccess) {
+    used_bytes_.fetch_sub(size);
+    cudaGetLastError();  // a failed allocation is no fault of later calls
+    return cuda_status(error, "taking device memory");
+  }
+  return static_cast<std::byte*>(data);
+}
+
+Result<Buffer> CudaDevice::allocate(int64_t bytes) {
+  FATHOM_ASSIGN(std::byte * data, take(bytes));
+  return Buffer(this, data, bytes);
+}
+
+void CudaDevice::release(std::byte* data, int64_t size) {
+  // An error here is one of an earlier kernel, which the stream reports.
+  (void)cudaFree(data);
+  used_bytes_.fetch_sub(rounded(size));
+}
+
+Status CudaDevice::write(std::byte* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return Status();
+  cudaError_t error = cudaSetDevice(facts_.ordinal);
+  if (error == cudaSuccess) {
+    error = cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice);
+  }
+  return error == cudaSuccess ? Status() : cuda_status(error, "copying parameters");
+}
+
+Result<std::unique_ptr<Stream>> CudaDevice::make_stream(int num_threads) {
+  FATHOM_ASSIGN(std::unique_ptr<CudaStream> stream, CudaStream::create(*this, num_threads));
+  return std::unique_ptr<Stream>(std::move(stream));
+}
+
+}  // namespace fathom

@@ -1,0 +1,158 @@
+#include "device/cuda/cuda_stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "device/cuda/cuda_device.h"
+
+namespace fathom {
+namespace {
+
+constexpr size_t kChunkBytes = size_t{4} << 20;
+constexpr size_t kUploadAlignment = 256;
+
+size_t aligned(size_t bytes) {
+  return (bytes + kUploadAlignment - 1) / kUploadAlignment * kUploadAlignment;
+}
+
+}  // namespace
+
+CudaStream::CudaStream(CudaDevice& device, int num_threads)
+    : Stream(DeviceKind::kCuda, num_threads),
+      device_(device),
+      num_multiprocessors_(device.num_multiprocessors()) {}
+
+Result<std::unique_ptr<CudaStream>> CudaStream::create(CudaDevice& device, int num_threads) {
+  std::unique_ptr<CudaStream> stream(new CudaStream(device, num_threads));
+  stream->check(cudaSetDevice(device.ordinal()), "choosing the GPU");
+  stream->check(cudaStreamCreateWithFlags(&stream->handle_, cudaStreamNonBlocking),
+                "making a stream");
+  if (stream->status_.ok()) stream->add_chunk(kChunkBytes);
+  if (!stream->status_.ok()) return std::move(stream->status_);
+  return stream;
+}
+
+CudaStream::~CudaStream() {
+  if (handle_ != nullptr) {
+    (void)cudaStreamSynchronize(handle_);
+    (void)cudaStreamDestroy(handle_);
+  }
+  for (const Chunk& chunk : chunks_) {
+    if (chunk.host != nullptr) (void)cudaFreeHost(chunk.host);
+    device_.release(chunk.device, static_cast<int64_t>(chunk.bytes));
+  }
+  for (const Output& output : outputs_) {
+    if (output.place != nullptr) {
+      device_.release(output.place, static_cast<int64_t>(output.capacity));
+    }
+  }
+  if (scratch_ != nullptr) device_.release(scratch_, static_cast<int64_t>(scratch_bytes_));
+}
+
+void CudaStream::check(cudaError_t error, const char* what) {
+  if (error != cudaSuccess && status_.ok()) status_ = cuda_status(error, what);
+}
+
+std::byte* CudaStream::scratch(size_t bytes) {
+  if (bytes <= scratch_bytes_) return scratch_;
+  check(cudaStreamSynchronize(handle_), "waiting for the GPU");
+  if (scratch_ != nullptr) device_.release(scratch_, static_cast<int64_t>(scratch_bytes_));
+  scratch_ = nullptr;
+  scratch_bytes_ = 0;
+  Result<std::byte*> taken = device_.take(static_cast<int64_t>(bytes));
+  if (!taken) {
+    if (status_.ok()) status_ = std::move(taken).error();
+    return nullptr;
+  }
+  scratch_ = *taken;
+  scratch_bytes_ = bytes;
+  return scratch_;
+}
+
+bool CudaStream::add_chunk(size_t bytes) {
+  if (!status_.ok()) return false;
+  Result<std::byte*> taken = device_.take(static_cast<int64_t>(bytes));
+  if (!taken) {
+    status_ = std::move(taken).error();
+    return false;
+  }
+  void* host = nullptr;
+  check(cudaHostAlloc(&host, bytes, cudaHostAllocDefault), "taking pinned memory");
+  chunks_.push_back({static_cast<std::byte*>(host), *taken, bytes});
+  return status_.ok();
+}
+
+const void* CudaStream::upload_bytes(const void* values, size_t bytes) {
+  if (bytes == 0 || values == nullptr) return nullptr;
+  while (used_ + bytes > chunks_[chunk_].bytes) {
+    flush();
+    if (chunk_ + 1 == chunks_.size() && !add_chunk(std::max(kChunkBytes, 2 * bytes)))
+      return nullptr;
+    ++chunk_;
+    used_ = flushed_ = 0;
+  }
+  std::memcpy(chunks_[chunk_].host + used_, values, bytes);
+  const void* place = chunks_[chunk_].device + used_;
+  used_ = std::min(used_ + aligned(bytes), chunks_[chunk_].bytes);
+  return place;
+}
+
+void CudaStream::flush() {
+  if (flushed_ == used_) return;
+  const Chunk& chunk = chunks_[chunk_];
+  check(cudaMemcpyAsync(chunk.device + flushed_, chunk.host + flushed_, used_ - flushed_,
+                        cudaMemcpyHostToDevice, handle_),
+        "an upload");
+  flushed_ = used_;
+}
+
+cudaStream_t CudaStream::launch_handle() {
+  flush();
+  return handle_;
+}
+
+void CudaStream::copy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_), "a copy");
+}
+
+void* CudaStream::output_bytes(void* values, size_t bytes) {
+  if (num_outputs_ == outputs_.size()) outputs_.emplace_back();
+  Output& output = outputs_[num_outputs_];
+  if (output.capacity < bytes) {
+    if (output.place != nullptr) {
+      check(cudaStreamSynchronize(handle_), "running its kernels");
+      device_.release(output.place, static_cast<int64_t>(output.capacity));
+    }
+    output = {};
+    Result<std::byte*> taken = device_.take(static_cast<int64_t>(bytes));
+    if (!taken) {
+      if (status_.ok()) status_ = std::move(taken).error();
+      return nullptr;
+    }
+    output.place = *taken;
+    output.capacity = bytes;
+  }
+  output.to = values;
+  output.bytes = bytes;
+  ++num_outputs_;
+  return output.place;
+}
+
+Status CudaStream::wait() {
+  flush();
+  for (size_t i = 0; i < num_outputs_; ++i) {
+    copy(outputs_[i].to, outputs_[i].place, outputs_[i].bytes);
+  }
+  num_outputs_ = 0;
+  check(cudaStreamSynchronize(handle_), "running its kernels");
+  return status_;
+}
+
+Status CudaStream::synchronize() {
+  (void)wait();
+  chunk_ = used_ = flushed_ = 0;
+  return status_;
+}
+
+}  // namespace fathom

@@ -1,0 +1,99 @@
+// A device that models run on: its memory, and streams of work.
+//
+// The CPU is a device too, so that callers need no case for it.  A GPU lives in device/cuda; a
+// build without CUDA has src/device/no_cuda.cc in its place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/stream.h"
+#include "fathom/status.h"
+
+namespace fathom {
+
+class Device;
+
+// Bytes of a device with one owner, aligned to 256.  The device must outlive it.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Device* device, std::byte* data, int64_t size)
+      : device_(device), data_(data), size_(size) {}
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  std::byte* data() const { return data_; }
+  int64_t size() const { return size_; }
+
+ private:
+  Device* device_ = nullptr;
+  std::byte* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual DeviceKind kind() const = 0;
+  // "NVIDIA H200, 132 multiprocessors, compute capability 9.0"
+  virtual std::string description() const = 0;
+  // What allocate() may still give: of the budget for a GPU, of the system for the CPU.
+  virtual int64_t free_bytes() const = 0;
+  // Not initialized.  kResourceExhausted says how much was wanted and how much there is.  The CPU
+  // reserves address space; a page of it costs memory when it is first written.
+  virtual Result<Buffer> allocate(int64_t bytes) = 0;
+  // Whether kernels read and write memory of the host in place.
+  virtual bool shares_host_memory() const = 0;
+  // Copies from the host to memory of the device, at once.
+  virtual Status write(std::byte* to, const void* from, int64_t bytes) = 0;
+  // The host has `num_threads` threads for what it does itself.
+  virtual Result<std::unique_ptr<Stream>> make_stream(int num_threads) = 0;
+
+ private:
+  friend class Buffer;
+  virtual void release(std::byte* data, int64_t size) = 0;
+};
+
+// Bytes of the host that do not change (parameters), where kernels of a device read them: in place
+// if the device shares the memory of the host, else in copies that it owns, aligned to 256.
+class Placement {
+ public:
+  explicit Placement(Device& device) : device_(&device) {}
+  // nullptr for nullptr, and after an error.
+  const std::byte* place(const void* bytes, int64_t size);
+  template <class T>
+  const T* place_array(const T* values, int64_t n) {
+    return reinterpret_cast<const T*>(place(values, n * int64_t{sizeof(T)}));
+  }
+  // The first error: no memory left.
+  const Status& status() const { return status_; }
+  // Of the copies.
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Device* device_;
+  std::vector<Buffer> slabs_;
+  int64_t used_ = 0;  // of the last slab
+  int64_t bytes_ = 0;
+  Status status_;
+};
+
+// Lives as long as the process; any thread.
+Device& cpu_device();
+
+struct CudaOptions {
+  int ordinal = 0;
+  int64_t budget_bytes = 0;  // of device memory; 0: nine tenths of what is free
+};
+// kUnimplemented: not in this build, or a GPU of another generation; kNotFound: no GPU or no
+// driver; kFailedPrecondition: the driver is too old; kResourceExhausted: less memory than the
+// budget.
+Result<std::unique_ptr<Device>> open_cuda_device(const CudaOptions& options);
+
+}  // namespace fathom

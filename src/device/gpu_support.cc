@@ -1,0 +1,48 @@
+#include "device/gpu_support.h"
+
+namespace fathom {
+namespace {
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string gpu_text(const GpuFacts& gpu) {
+  return "GPU " + std::to_string(gpu.ordinal) + " (" + gpu.name + ")";
+}
+
+std::string mib(int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+}  // namespace
+
+Status check_gpu(const GpuFacts& gpu) {
+  if (gpu.driver_version / 1000 < gpu.needed_version / 1000) {
+    return Status(StatusCode::kFailedPrecondition,
+                  "the NVIDIA driver is too old: it supports CUDA " +
+                      version_text(gpu.driver_version) + ", this program needs " +
+                      version_text(gpu.needed_version / 1000 * 1000) +
+                      "; install a newer driver or use --device cpu");
+  }
+  const bool runs =
+      (gpu.capability_major == 9 || gpu.capability_major == 10) && gpu.capability_minor == 0;
+  if (!runs) {
+    return Status(StatusCode::kUnimplemented,
+                  gpu_text(gpu) + " has compute capability " +
+                      std::to_string(gpu.capability_major) + "." +
+                      std::to_string(gpu.capability_minor) +
+                      "; supported are 9.0 (H100, H200) and 10.0 (B200); use --device cpu");
+  }
+  return Status();
+}
+
+Result<int64_t> gpu_budget(const GpuFacts& gpu, int64_t wanted) {
+  if (wanted <= 0) return gpu.free_bytes / 10 * 9;
+  if (wanted > gpu.free_bytes) {
+    return Status(StatusCode::kResourceExhausted, gpu_text(gpu) + " has " + mib(gpu.free_bytes) +
+                                                      " free of " + mib(gpu.total_bytes) +
+                                                      ", wanted are " + mib(wanted));
+  }
+  return wanted;
+}
+
+}  // namespace fathom
