@@ -183,7 +183,7 @@ Examples:
                  o->batches.push_back(parse_int<int>("--batch", value, 1, 1024));
                });
   add_int<int>(app, "--threads", &o->threads, 1, 1024, "threads (default: every CPU allowed)");
-  add_isa(app, isa);
+  add_isa(app, [isa](Isa value) { *isa = value; });
   add(app, "--json", "FILE", "write the rows as JSON; -: standard output",
       [o](const std::string& value) { o->json_file = value; });
   app->callback([=] {

@@ -49,12 +49,13 @@ CLI::Option* add_text(CLI::App* app, const std::string& name, std::optional<std:
   return add(app, name, value_name, text, [out](const std::string& value) { *out = value; });
 }
 
-void add_isa(CLI::App* app, std::optional<Isa>* out) {
+void add_isa(CLI::App* app, const std::function<void(Isa)>& set) {
   add(app, "--isa", "NAME",
       "kernels: reference, plain, avx2 or avx512 (default: the best of this CPU)",
-      [out](const std::string& value) {
-        *out = parse_isa(value);
-        if (!*out) throw bad_value("--isa", value, "reference, plain, avx2 or avx512");
+      [set](const std::string& value) {
+        const std::optional<Isa> isa = parse_isa(value);
+        if (!isa) throw bad_value("--isa", value, "reference, plain, avx2 or avx512");
+        set(*isa);
       })
       ->envname("FATHOM_ISA");
 }
@@ -71,7 +72,7 @@ void add_engine(CLI::App* app, EngineOptions* out) {
         out->device = value;
       });
   add_int<int>(app, "--threads", &out->threads, 1, 1024, "threads (default: every CPU allowed)");
-  add_isa(app, &out->isa);
+  add_isa(app, [out](Isa isa) { out->isa = isa_name(isa); });
   add(app, "--prefill", "MODE",
       "replay: decoder layers see the last window of the prompt only; exact: all of it (default: "
       "replay)",

@@ -49,7 +49,7 @@ CLI::Option* add_float(CLI::App* app, const std::string& name, std::optional<flo
 CLI::Option* add_text(CLI::App* app, const std::string& name, std::optional<std::string>* out,
                       const std::string& value_name, const std::string& text);
 
-void add_isa(CLI::App* app, std::optional<Isa>* out);
+void add_isa(CLI::App* app, const std::function<void(Isa)>& set);
 // The options of every command that runs a model.
 void add_engine(CLI::App* app, EngineOptions* out);
 

@@ -10,24 +10,13 @@
 #include <vector>
 
 #include "codec/think.h"
-#include "device/cpu_features.h"
+#include "fathom/config.h"
 #include "fathom/request.h"
 
 namespace fathom::app {
 
-struct EngineOptions {
-  std::string model;            // folder or hub id; "": the demo model
-  int threads = 0;              // 0: every CPU that this process may use
-  std::string device = "auto";  // auto, cpu, cuda:N
-  std::optional<Isa> isa;       // none: the best of this CPU
-  std::optional<PrefillMode> prefill;
-  int64_t kv_memory_bytes = 0;  // 0: a default that fits this machine
-  int max_batch = 16;
-  int chunk_tokens = 512;
-  int max_queue = 1000;      // requests that wait or run; more are refused
-  bool asynchronous = true;  // --no-async turns it off
-  bool prefix_cache = true;  // --prefix-cache on|off
-};
+// --model and what follows the engine's options; `model` "" is the demo model.
+using EngineOptions = Config;
 
 // Sampling as given; what is not given comes from the request's file, then from the checkpoint's
 // generation_config.json, then from SamplingParams.

@@ -40,6 +40,7 @@ MAY_INCLUDE = {
     "kvtier": ["device", "core"],
     "transfer": ["kvtier", "net"],
     "runner": ["model", "draft", "sampler", "transfer", "core"],
+    "assembly": ["engine", "runner", "codec"],
 }
 
 SOURCE_ROOTS = ["include", "src", "apps", "python", "tests", "fuzz", "bench", "tools"]

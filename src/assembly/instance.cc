@@ -1,0 +1,261 @@
+#include "assembly/instance.h"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "codec/engram_classes.h"
+#include "device/cpu_features.h"
+#include "engine/engine_loop.h"
+#include "kvcache/prefix_hasher.h"
+#include "model/class_map.h"
+#include "model/config_json.h"
+#include "weights/hub.h"
+
+namespace fathom::assembly {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status wrong(std::string message) {
+  return Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
+Result<std::string> read_file(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (in.bad() || !in.is_open()) {
+    return Status(StatusCode::kDataLoss, file.string() + ": cannot read");
+  }
+  return text;
+}
+
+Status read_generation_config(const fs::path& dir, Instance* instance) {
+  const fs::path file = dir / "generation_config.json";
+  std::error_code ec;
+  if (!fs::exists(file, ec)) return Status();
+  FATHOM_ASSIGN(const std::string text, read_file(file));
+  boost::json::error_code error;
+  const boost::json::value root = boost::json::parse(text, error);
+  if (error || !root.is_object()) {
+    return Status(StatusCode::kDataLoss, file.string() + ": not a JSON object; download it again");
+  }
+  const auto read = [&](const char* name, float* out) {
+    const boost::json::value* v = root.as_object().if_contains(name);
+    if (v == nullptr || v->is_null()) return true;
+    const double number = v->is_double()  ? v->as_double()
+                          : v->is_int64() ? static_cast<double>(v->as_int64())
+                                          : -1;
+    *out = static_cast<float>(number);
+    return number >= 0;
+  };
+  if (!read("temperature", &instance->default_temperature) ||
+      !read("top_p", &instance->default_top_p)) {
+    return Status(StatusCode::kDataLoss,
+                  file.string() + ": temperature and top_p must be numbers of at least 0");
+  }
+  const boost::json::value* sample = root.as_object().if_contains("do_sample");
+  if (sample != nullptr && sample->is_bool() && !sample->as_bool()) {
+    instance->default_temperature = 0;
+  }
+  return Status();
+}
+
+// In the words of the command line, whose names the other interfaces share.
+Status check_numbers(const Config& config) {
+  const struct {
+    const char* name;
+    int64_t value, low, high;
+  } fields[] = {
+      {"--threads", config.threads, 0, 1024},
+      {"--max-batch", config.max_batch, 1, 4096},
+      {"--chunk", config.chunk_tokens, 1, 65536},
+      {"--max-queue", config.max_queue, 1, 1 << 24},
+      {"--kv-memory", config.kv_memory_bytes, 0, std::numeric_limits<int64_t>::max()},
+  };
+  for (const auto& f : fields) {
+    if (f.value >= f.low && f.value <= f.high) continue;
+    return wrong(std::string(f.name) + ": " + std::to_string(f.value) + " is not from " +
+                 std::to_string(f.low) + " to " + std::to_string(f.high));
+  }
+  return Status();
+}
+
+Result<Isa> choose_isa(const Config& config) {
+  if (config.isa.empty()) return best_isa();
+  const std::optional<Isa> isa = parse_isa(config.isa);
+  if (!isa) return wrong("--isa " + config.isa + ": not reference, plain, avx2 or avx512");
+  const std::string missing = missing_feature(*isa);
+  if (missing.empty()) return *isa;
+  return wrong("--isa " + config.isa + ": this CPU has no " + missing +
+               "; leave --isa out to use " + std::string(isa_name(best_isa())));
+}
+
+// The GPU of --device.  nullptr: the CPU; with auto also if there is no GPU that we run on, or one
+// with less memory than the checkpoint and a tenth for the rest.
+Result<std::unique_ptr<Device>> choose_gpu(const Config& config,
+                                           const weights::Checkpoint& checkpoint) {
+  if (config.device == "cpu") return std::unique_ptr<Device>();
+  const bool any = config.device == "auto";
+  int ordinal = 0;
+  if (!any) {
+    constexpr std::string_view kCuda = "cuda:";
+    const std::string_view text = config.device;
+    const char* end = text.data() + text.size();
+    const bool has_prefix = text.starts_with(kCuda);
+    const auto [at, error] =
+        std::from_chars(text.data() + (has_prefix ? kCuda.size() : 0), end, ordinal);
+    if (!has_prefix || error != std::errc() || at != end || ordinal < 0) {
+      return wrong("--device " + config.device + ": not auto, cpu or cuda:N");
+    }
+  }
+  Result<std::unique_ptr<Device>> gpu = open_cuda_device({.ordinal = ordinal});
+  if (!any) {
+    if (gpu) return gpu;
+    return std::move(gpu).error().with_context("--device " + config.device);
+  }
+  if (!gpu || checkpoint.total_bytes() > (*gpu)->free_bytes() / 10 * 9) {
+    return std::unique_ptr<Device>();
+  }
+  return gpu;
+}
+
+Result<int64_t> choose_kv_memory(const Config& options) {
+  constexpr int64_t kDefault = int64_t{1} << 30;
+  const int64_t memory = cpu_info().memory_bytes;
+  if (options.kv_memory_bytes == 0) return memory > 0 ? std::min(kDefault, memory / 4) : kDefault;
+  if (memory > 0 && options.kv_memory_bytes > memory) {
+    return wrong("--kv-memory: " + std::to_string(options.kv_memory_bytes >> 20) +
+                 " MiB is more than this machine's memory, " + std::to_string(memory >> 20) +
+                 " MiB; give less");
+  }
+  return options.kv_memory_bytes;
+}
+
+// The release ships no file of Engram classes, so they are made from its tokenizer.  Empty: the
+// folder has the file, or the model has no Engram layer.
+Result<std::vector<int32_t>> make_class_map(const fs::path& dir, const model::ModelConfig& config,
+                                            const codec::Tokenizer& tokenizer) {
+  std::error_code ec;
+  if (config.engram_layers.empty() || fs::exists(dir / model::kClassMapFileName, ec)) {
+    return std::vector<int32_t>{};
+  }
+  Result<std::vector<int32_t>> classes =
+      codec::engram_classes(tokenizer, config.vocab_size, config.engram_pad_token_id,
+                            config.engram_compressed_vocab_size);
+  if (classes) return classes;
+  return std::move(classes).error().with_context((dir / "tokenizer.json").string());
+}
+
+// What decides the bytes of a block of PAGES: the checkpoint's config, index and shard headers, the
+// kernels, the layout.
+BlockKey cache_namespace(const Instance& instance) {
+  std::string shards;
+  for (const weights::NamedTensor& t : instance.loaded.checkpoint->tensors()) {
+    shards += t.name + ' ' + t.file + ' ' + std::to_string(t.view.num_bytes()) + '\n';
+  }
+  const std::string config = model::config_json(instance.config());
+  const std::string kernels =
+      "reference numerics, layout 1, " + std::string(isa_name(instance.isa)) +
+                              (instance.gpu != nullptr ? ", cuda" : "");
+  const std::string_view parts[] = {config, shards, kernels};
+  return kvcache::namespace_key(parts);
+}
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Executor, scheduler and loop around the loaded model.
+Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const Config& options,
+                                                       int64_t kv_memory) {
+  const model::Model& model = *instance.loaded.model;
+  const model::ModelConfig& config = model.config();
+  const int64_t block_bytes = model.kv_layout().block_bytes();
+  // More than all slots can fill is of no use.
+  const int64_t blocks_of_context =
+      config.max_position_embeddings / model.kv_layout().block_tokens() + 1;
+  const int64_t num_blocks =
+      std::min(kv_memory / block_bytes, blocks_of_context * options.max_batch);
+  if (num_blocks < 1) {
+    return Status(StatusCode::kResourceExhausted, "--kv-memory of " + std::to_string(kv_memory) +
+                                                      " bytes holds no block of " +
+                                                      std::to_string(block_bytes));
+  }
+  engine::EngineLoopOptions loop;
+  loop.vocab_size = config.vocab_size;
+  loop.hidden_size = config.hidden_size;
+  loop.max_queue = options.max_queue;
+  loop.asynchronous = options.asynchronous;
+  loop.now_s = now_s;
+  loop.scheduler.num_slots = options.max_batch;
+  loop.scheduler.num_blocks = static_cast<int32_t>(num_blocks);
+  loop.scheduler.block_tokens = model.kv_layout().block_tokens();
+  loop.scheduler.step_tokens = options.chunk_tokens;
+  loop.scheduler.window = config.sliding_window;
+  loop.scheduler.max_context = config.max_position_embeddings;
+  loop.scheduler.eos_token = config.eos_token_id;
+  loop.scheduler.prefix_cache = options.prefix_cache;
+  loop.scheduler.resume_budget_bytes = options.prefix_cache ? kv_memory / 4 : 0;
+  loop.scheduler.namespace_key = cache_namespace(instance);
+  loop.scheduler.prefill = instance.prefill;
+  FATHOM_ASSIGN(auto executor,
+                runner::LocalExecutor::create(*instance.loaded.model,
+                                              {.num_slots = options.max_batch,
+                                               .num_blocks = static_cast<int32_t>(num_blocks),
+                                               .asynchronous = options.asynchronous}));
+  instance.executor = executor.get();
+  return std::unique_ptr<fathom::Engine>(
+      std::make_unique<engine::EngineLoop>(loop, std::move(executor)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const fs::path& dir) {
+  return codec::Tokenizer::load(dir / "tokenizer.json");
+}
+
+Result<std::unique_ptr<Instance>> assemble(const Config& config) {
+  FATHOM_TRY(check_numbers(config));
+  auto instance = std::make_unique<Instance>();
+  FATHOM_ASSIGN(instance->isa, choose_isa(config));
+  instance->prefill = config.prefill.value_or(PrefillMode::kReplay);
+  FATHOM_ASSIGN(const int64_t kv_memory, choose_kv_memory(config));
+  instance->threads = config.threads > 0 ? config.threads : cpu_info().num_cpus;
+  FATHOM_ASSIGN(instance->dir, weights::resolve_model(config.model, config.hub_cache));
+  FATHOM_ASSIGN(const model::ModelConfig model, model::load_config(instance->dir));
+  FATHOM_ASSIGN(instance->tokenizer, load_tokenizer(instance->dir));
+  if (instance->tokenizer->vocab_size() > model.vocab_size) {
+    return Status(StatusCode::kFailedPrecondition,
+                  (instance->dir / "tokenizer.json").string() + ": has ids up to " +
+                      std::to_string(instance->tokenizer->vocab_size() - 1) +
+                      ", but vocab_size of config.json is " + std::to_string(model.vocab_size) +
+                      "; these files are not of one model");
+  }
+  FATHOM_ASSIGN(std::vector<int32_t> class_map,
+                make_class_map(instance->dir, model, *instance->tokenizer));
+  FATHOM_ASSIGN(weights::Checkpoint checkpoint, weights::Checkpoint::open(instance->dir));
+  FATHOM_ASSIGN(instance->gpu, choose_gpu(config, checkpoint));
+  if (class_map.empty()) {
+    FATHOM_ASSIGN(class_map, model::load_class_map(instance->dir, model));
+  }
+  FATHOM_ASSIGN(
+      instance->loaded,
+      runner::load_model(
+          model, std::move(checkpoint), std::move(class_map),
+          {.num_threads = instance->threads, .isa = instance->isa, .device = instance->gpu.get()}));
+  FATHOM_TRY(read_generation_config(instance->dir, instance.get()));
+  FATHOM_ASSIGN(instance->requests, start_requests(*instance, config, kv_memory));
+  const int64_t block_tokens = instance->loaded.model->kv_layout().block_tokens();
+  instance->context_tokens = std::min<int64_t>(
+      model.max_position_embeddings, instance->requests->stats().num_blocks * block_tokens);
+  return instance;
+}
+
+}  // namespace fathom::assembly

@@ -1,0 +1,47 @@
+// A model ready to answer: folder, tokenizer, weights, engine, defaults of the checkpoint.  Made
+// here and nowhere else, for the program, the C++ package and other hosts alike.
+//
+// Reads neither the environment nor a clock that decides anything: what depends on them comes with
+// the config.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "codec/tokenizer.h"
+#include "fathom/config.h"
+#include "fathom/engine.h"
+#include "runner/loaded_model.h"
+#include "runner/local_executor.h"
+
+namespace fathom::assembly {
+
+struct Instance {
+  std::filesystem::path dir;
+  std::unique_ptr<codec::Tokenizer> tokenizer;
+  std::unique_ptr<Device> gpu;  // nullptr: the CPU; before what lives on it
+  runner::LoadedModel loaded;
+  // Runs the requests; last, so that it stops before the model goes.
+  std::unique_ptr<fathom::Engine> requests;
+  const runner::LocalExecutor* executor = nullptr;  // that of `requests`
+  // Of generation_config.json.
+  float default_temperature = 1;
+  float default_top_p = 1;
+  Isa isa = Isa::kReference;
+  int threads = 1;
+  PrefillMode prefill = PrefillMode::kReplay;
+  int64_t context_tokens = 0;  // the most that a request may have: of the model and its memory
+
+  const model::ModelConfig& config() const { return loaded.model->config(); }
+};
+
+// Errors as open_engine() in include/fathom/open_engine.h; they name options as the command line
+// does.
+Result<std::unique_ptr<Instance>> assemble(const Config& config);
+
+// DIR/tokenizer.json.
+Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const std::filesystem::path& dir);
+
+}  // namespace fathom::assembly
