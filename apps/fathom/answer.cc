@@ -159,7 +159,8 @@ void Answer::write_logprobs(JsonWriter& json) const {
   }
 }
 
-void Answer::write(JsonWriter& json, std::string_view id_json, int index) const {
+void Answer::write(JsonWriter& json, std::string_view id_json, int index,
+                   const MemoryUse* memory) const {
   json.begin_object();
   json.key("id").raw(id_json);
   json.member("index", index);
@@ -191,6 +192,10 @@ void Answer::write(JsonWriter& json, std::string_view id_json, int index) const 
   json.member("ttft_ms", to_tenths(ttft_ms_));
   json.member("e2e_ms", to_tenths(e2e_ms_));
   json.end_object();
+  if (memory != nullptr) {
+    json.key("memory");
+    write_memory(json, *memory);
+  }
   json.end_object();
 }
 

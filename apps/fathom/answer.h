@@ -13,6 +13,7 @@
 #include "codec/tokenizer.h"
 #include "fathom/request.h"
 #include "json_writer.h"
+#include "memory_use.h"
 
 namespace fathom::app {
 
@@ -55,8 +56,9 @@ class Answer {
   bool wants_logprobs = false;
   bool wants_prompt_logprobs = false;
 
-  // The result object of the machine-readable form.
-  void write(JsonWriter& json, std::string_view id_json, int index) const;
+  // The result object of the machine-readable form; `memory`: of the process, if it is wanted.
+  void write(JsonWriter& json, std::string_view id_json, int index,
+             const MemoryUse* memory = nullptr) const;
 
  private:
   Answer(const codec::Tokenizer& tokenizer, codec::StopStringFinder stop, int64_t num_prompt_tokens,

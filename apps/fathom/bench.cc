@@ -10,8 +10,10 @@
 #include "base/check.h"
 #include "bench/floors.h"
 #include "bench/peaks.h"
+#include "device/process_memory.h"
 #include "failure.h"
 #include "json_writer.h"
+#include "memory_use.h"
 #include "model/class_map.h"
 #include "model/presets.h"
 #include "model/synthetic.h"
@@ -82,6 +84,7 @@ class Bench {
 
   // One row of each of `batch` sequences through all layers, without the head.
   BenchRow decode(int batch) {
+    max_states_ = std::max<int64_t>(max_states_, batch);
     std::vector<std::unique_ptr<runner::Sequence>> sequences;
     for (int b = 0; b < batch; ++b) sequences.push_back(prompt_sequence());
     ExpertCounter counter;
@@ -123,6 +126,14 @@ class Bench {
     const kernels::Ops ops(DeviceKind::kCpu, isa_);
     const auto times = repeat([&] { ops.run(args); });
     return row("decode.head.b" + std::to_string(rows), times, bench::head_work(c, rows), rows);
+  }
+
+  MemoryUse memory() const {
+    MemoryUse use{.peak = peak_memory_bytes(),
+                  .weights = loaded_.checkpoint->resident_bytes(),
+                  .caches = storage_->resident_bytes()};
+    if (use.caches) *use.caches += max_states_ * loaded_.model->state_layout().bytes();
+    return use;
   }
 
   // A prompt of `tokens` through all layers in one chunk, exact mode, without the head.
@@ -170,6 +181,7 @@ class Bench {
   Isa isa_;
   const Peaks& peaks_;
   std::mt19937_64 random_{1};
+  int64_t max_states_ = 1;  // sequences at a time
 };
 
 Result<runner::LoadedModel> make_model(const BenchOptions& options) {
@@ -183,19 +195,24 @@ Result<runner::LoadedModel> make_model(const BenchOptions& options) {
   return runner::load_model(std::move(config), std::move(checkpoint), std::move(class_map), load);
 }
 
-std::string to_json(const BenchOptions& options, const Peaks& peaks,
-                    const std::vector<BenchRow>& rows) {
+struct Measured {
+  std::vector<BenchRow> rows;
+  MemoryUse memory;
+};
+
+std::string to_json(const BenchOptions& options, const Peaks& peaks, const Measured& measured) {
   const CpuInfo cpu = cpu_info();
   JsonWriter json;
   json.begin_object().key("rows").begin_array();
-  for (const BenchRow& r : rows) {
+  for (const BenchRow& r : measured.rows) {
     json.begin_object().member("name", r.name).member("value", r.value).member("unit", "s");
     json.member("floor", r.floor).member("ratio", r.ratio()).member("tokens_per_s", r.tokens_per_s);
     json.member("best", r.best).member("calls", r.calls).end_object();
   }
   json.end_array().key("peaks").begin_object();
   json.member("dram_read_gb_s", peaks.dram_read_gb_s).member("int8_gop_s", peaks.int8_gop_s);
-  json.member("fp32_gflop_s", peaks.fp32_gflop_s).end_object();
+  json.member("fp32_gflop_s", peaks.fp32_gflop_s).end_object().key("memory");
+  write_memory(json, measured.memory);
   json.key("setup").begin_object().member("shape", options.shape).member("layers", options.layers);
   json.member("experts", options.experts).member("numerics", "reference").member("mode", "exact");
   json.member("context", kDecodeContext).member("isa", isa_name(options.isa));
@@ -203,27 +220,32 @@ std::string to_json(const BenchOptions& options, const Peaks& peaks,
   return json.text() + "\n";
 }
 
-void print_table(const Peaks& peaks, const std::vector<BenchRow>& rows) {
+void print_table(const Peaks& peaks, const Measured& measured) {
   std::printf("peaks of this run: DRAM read %.1f GB/s, int8 %.0f GOP/s, fp32 %.0f GFLOP/s\n",
               peaks.dram_read_gb_s, peaks.int8_gop_s, peaks.fp32_gflop_s);
   std::printf("%-20s %12s %12s %8s %12s\n", "name", "ms", "floor ms", "ratio", "tokens/s");
-  for (const BenchRow& r : rows) {
+  for (const BenchRow& r : measured.rows) {
     std::printf("%-20s %12.3f %12.3f %8.2f %12.1f\n", r.name.c_str(), r.value * 1e3, r.floor * 1e3,
                 r.ratio(), r.tokens_per_s);
   }
+  const auto mb = [](const std::optional<int64_t>& bytes) {
+    return static_cast<double>(bytes.value_or(0)) / 1e6;
+  };
+  std::printf("memory: peak %.0f MB, of it weights %.0f MB, caches %.0f MB\n",
+              mb(measured.memory.peak), mb(measured.memory.weights), mb(measured.memory.caches));
 }
 
-Result<std::vector<BenchRow>> measure(const BenchOptions& options, const Peaks& peaks) {
+Result<Measured> measure(const BenchOptions& options, const Peaks& peaks) {
   FATHOM_ASSIGN(runner::LoadedModel loaded, make_model(options));
   const int64_t blocks = 64 * 128 + 1024;  // address space only; pages cost memory when used
   FATHOM_ASSIGN(auto storage,
                 kvtier::PagedStorage::create(loaded.model->kv_layout().block_bytes(), blocks));
   Bench bench(loaded, std::move(storage), options.isa, peaks);
-  std::vector<BenchRow> rows;
+  Measured measured;
   auto add = [&](BenchRow row) {
     std::fprintf(stderr, "%s: %.3f ms, %.2f of its floor\n", row.name.c_str(), row.value * 1e3,
                  row.ratio());
-    rows.push_back(std::move(row));
+    measured.rows.push_back(std::move(row));
   };
   if (options.kind == "decode") {
     const std::vector<int> batches =
@@ -235,7 +257,8 @@ Result<std::vector<BenchRow>> measure(const BenchOptions& options, const Peaks& 
         options.tokens.empty() ? std::vector<int>{128, 512} : options.tokens;
     for (const int n : lengths) add(bench.prefill(n));
   }
-  return rows;
+  measured.memory = bench.memory();
+  return measured;
 }
 
 }  // namespace
@@ -244,13 +267,14 @@ int run_bench(const BenchOptions& asked) {
   BenchOptions options = asked;
   if (options.threads == 0) options.threads = cpu_info().num_cpus;
   const Peaks peaks = bench::measure_peaks(options.threads, best_isa());
-  Result<std::vector<BenchRow>> rows = measure(options, peaks);
-  if (!rows) return finish(rows.error());
-  print_table(peaks, *rows);
+  (void)reset_peak_memory();  // measuring the machine takes more than some models
+  Result<Measured> measured = measure(options, peaks);
+  if (!measured) return finish(measured.error());
+  print_table(peaks, *measured);
   if (options.json_file.empty()) return kExitDone;
   Result<OutputFile> file = OutputFile::create(options.json_file);
   if (!file) return finish(file.error());
-  if (Status s = file->write(to_json(options, peaks, *rows)); !s.ok()) return finish(s);
+  if (Status s = file->write(to_json(options, peaks, *measured)); !s.ok()) return finish(s);
   return finish(file->commit());
 }
 

@@ -7,6 +7,7 @@
 #include "failure.h"
 #include "generate_jsonl.h"
 #include "interrupt.h"
+#include "memory_use.h"
 #include "output.h"
 #include "terminal_text.h"
 
@@ -77,13 +78,14 @@ Status show_whole(const Answer& answer) {
 }
 
 // What was not streamed.
-Status print_answers(const std::vector<std::optional<Answer>>& answers, const Question& question,
-                     bool json) {
+Status print_answers(const Engine& engine, const std::vector<std::optional<Answer>>& answers,
+                     const Question& question, bool json) {
+  const MemoryUse memory = json ? memory_use(engine) : MemoryUse();
   if (!json && answers.size() == 1) return Status();
   for (size_t i = 0; i < answers.size(); ++i) {
     if (json) {
       JsonWriter writer;
-      answers[i]->write(writer, question.id_json, static_cast<int>(i));
+      answers[i]->write(writer, question.id_json, static_cast<int>(i), &memory);
       FATHOM_TRY(print(writer.text() + "\n"));
       continue;
     }
@@ -99,7 +101,7 @@ Status generate(const GenerateOptions& options) {
   FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
   std::vector<std::optional<Answer>> answers;
   FATHOM_TRY(run_question(*engine, question, options.json, &answers));
-  FATHOM_TRY(print_answers(answers, question, options.json));
+  FATHOM_TRY(print_answers(*engine, answers, question, options.json));
   for (const std::optional<Answer>& answer : answers) {
     if (!answer->error().ok()) return Status(StatusCode::kInternal, answer->error().message());
   }

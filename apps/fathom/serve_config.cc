@@ -53,7 +53,7 @@ void print_engine(const EngineOptions& e, Toml* toml) {
   toml->text("model", e.model);
   toml->text("device", e.device);
   toml->text("threads", e.threads > 0 ? std::to_string(e.threads) : "");
-  toml->text("isa", e.isa ? std::string(isa_name(*e.isa)) : "");
+  toml->text("isa", e.isa);
   toml->text("prefill", !e.prefill ? "" : *e.prefill == PrefillMode::kExact ? "exact" : "replay");
   toml->text("numerics", "reference");
   toml->text("kv-memory", e.kv_memory_bytes > 0 ? std::to_string(e.kv_memory_bytes) : "");

@@ -16,7 +16,9 @@ class OpenedEngine : public Engine {
   Result<RequestId> submit(Request request) override {
     return instance_->requests->submit(std::move(request));
   }
-  void cancel(RequestId request) override { instance_->requests->cancel(request); }
+  void cancel(RequestId request, int32_t index) override {
+    instance_->requests->cancel(request, index);
+  }
   std::vector<TokenEvent> wait(std::chrono::milliseconds timeout) override {
     return instance_->requests->wait(timeout);
   }

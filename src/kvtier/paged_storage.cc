@@ -1,9 +1,11 @@
 #include "kvtier/paged_storage.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "base/check.h"
+#include "device/process_memory.h"
 
 namespace fathom::kvtier {
 
@@ -23,6 +25,12 @@ PagedStorage::PagedStorage(Buffer memory, int64_t block_bytes, int64_t num_block
     : memory_(std::move(memory)), block_bytes_(block_bytes), num_blocks_(num_blocks) {
   free_.reserve(static_cast<size_t>(num_blocks));
   for (int64_t id = num_blocks - 1; id >= 0; --id) free_.push_back(id);
+}
+
+std::optional<int64_t> PagedStorage::resident_bytes() const {
+  const std::span<const std::byte> all(memory_.data(),
+                                       static_cast<size_t>(block_bytes_ * num_blocks_));
+  return fathom::resident_bytes({&all, 1});
 }
 
 int64_t PagedStorage::take() {

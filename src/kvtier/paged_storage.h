@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device/device.h"
@@ -24,6 +25,9 @@ class PagedStorage {
 
   int64_t num_blocks() const { return num_blocks_; }
   int64_t num_free() const { return static_cast<int64_t>(free_.size()); }
+  // Bytes of this machine's memory that the blocks take by now; nullopt where the system does not
+  // say.
+  std::optional<int64_t> resident_bytes() const;
   // In memory of the device.
   std::byte* block(int64_t id) { return memory_.data() + id * block_bytes_; }
 

@@ -65,6 +65,13 @@ StepResult LocalExecutor::wait() {
   return result;
 }
 
+std::optional<int64_t> LocalExecutor::cache_bytes() const {
+  const std::optional<int64_t> blocks = storage_->resident_bytes();
+  if (!blocks) return std::nullopt;
+  return *blocks + image_bytes_ +
+         static_cast<int64_t>(slots_.size()) * model_.state_layout().bytes();
+}
+
 void LocalExecutor::work() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -112,7 +119,12 @@ StepResult LocalExecutor::run(const StepPlan& plan) {
 }
 
 void LocalExecutor::prepare(const StepPlan& plan) {
-  for (const ImageId image : plan.drops) images_.erase(image);
+  for (const ImageId id : plan.drops) {
+    const auto image = images_.find(id);
+    if (image == images_.end()) continue;
+    image_bytes_ -= static_cast<int64_t>(image->second.size());
+    images_.erase(image);
+  }
   for (const SlotStart& start : plan.starts) {
     Slot& slot = slots_[static_cast<size_t>(start.slot)];
     slot.params = start.params;
@@ -244,6 +256,7 @@ void LocalExecutor::save(const StepPlan& plan, StepResult& result) {
       result.error = std::move(status);
       return;
     }
+    image_bytes_ += static_cast<int64_t>(image.size());
     result.saved.push_back({s.image, static_cast<int64_t>(image.size())});
   }
 }

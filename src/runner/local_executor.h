@@ -8,10 +8,12 @@
 // Thread: submit and wait belong to one thread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -38,6 +40,10 @@ class LocalExecutor : public Executor {
 
   void submit(StepPlan plan) override;
   StepResult wait() override;
+
+  // Memory of blocks, slots and saved images by now; nullopt where the system does not say.
+  // Thread: any.
+  std::optional<int64_t> cache_bytes() const;
 
  private:
   struct Slot {
@@ -75,6 +81,7 @@ class LocalExecutor : public Executor {
   sampler::Sampler sampler_;
   std::vector<Slot> slots_;
   std::unordered_map<ImageId, std::vector<std::byte>> images_;
+  std::atomic<int64_t> image_bytes_{0};
   std::vector<float> logits_;
 
   std::mutex mutex_;  // guards what follows

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "device/process_memory.h"
 #include "weights/mapped_file.h"
 #include "weights/safetensors.h"
 #include "weights/shard_index.h"
@@ -162,6 +163,14 @@ const NamedTensor* Checkpoint::find(std::string_view name) const {
 }
 
 std::span<const NamedTensor> Checkpoint::tensors() const { return impl_->tensors; }
+std::optional<int64_t> Checkpoint::resident_bytes() const {
+  std::vector<std::span<const std::byte>> ranges;
+  for (const NamedTensor& t : impl_->tensors) {
+    ranges.emplace_back(t.view.data, static_cast<size_t>(t.view.num_bytes()));
+  }
+  return fathom::resident_bytes(ranges);
+}
+
 int64_t Checkpoint::total_bytes() const { return impl_->total_bytes; }
 const std::string& Checkpoint::origin() const { return impl_->origin; }
 

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ class Checkpoint {
   // All tensors, by name.
   std::span<const NamedTensor> tensors() const;
   int64_t total_bytes() const;
+  // Of these, what this process has in memory by now; nullopt where the system does not say.
+  std::optional<int64_t> resident_bytes() const;
   // The folder, or "memory".
   const std::string& origin() const;
 

@@ -30,7 +30,7 @@ class Generate(ProgramTest):
     def test_result_has_the_documented_form(self):
         result = self.result("generate", "--prompt", "4 * 70", *GREEDY, "--seed", "5")
         self.assertEqual(list(result), ["id", "index", "text", "token_ids", "finish_reason", "seed",
-                                        "usage", "timing"])
+                                        "usage", "timing", "memory"])
         self.assertEqual((result["text"], result["finish_reason"], result["seed"]), ("280", "stop", 5))
         self.assertEqual(result["token_ids"][-1], 1)
         self.assertEqual(result["usage"], {"prompt_tokens": 9, "completion_tokens": 4,
