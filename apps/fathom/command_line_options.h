@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "device/cpu_features.h"
 #include "option_values.h"
 #include "options.h"
 

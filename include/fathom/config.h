@@ -13,13 +13,14 @@ namespace fathom {
 struct Config {
   // The folder of a checkpoint in the released format, or "ORG/NAME" or "ORG/NAME@REVISION" in
   // `hub_cache`.
-  std::string model;
-  std::string hub_cache;  // folder that holds "models--ORG--NAME"; "": ids are not looked up
+  std::string model = {};
+  std::string hub_cache = {};  // folder that holds "models--ORG--NAME"; "": ids are not looked up
 
   std::string device = "auto";  // auto: the GPU if there is one that fits; cpu; cuda:N
   int32_t threads = 0;  // 0: every CPU that this process may use
-  std::string isa;      // kernels: "reference", "plain", "avx2", "avx512"; "": the best of this CPU
-  std::optional<PrefillMode> prefill;  // of requests that do not say; none: replay
+  std::string isa =
+      {};  // kernels: "reference", "plain", "avx2", "avx512"; "": the best of this CPU
+  std::optional<PrefillMode> prefill = {};  // of requests that do not say; none: replay
 
   int64_t kv_memory_bytes = 0;  // for PAGES of all sequences; 0: a default that fits this machine
   int32_t max_batch = 16;       // sequences in one step, each with a STATE slot

@@ -1,0 +1,92 @@
+#include "fathom/open_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fathom/codec.h"
+
+namespace fathom {
+namespace {
+
+const std::string kDemo = FATHOM_SOURCE_DIR "/models/demo";
+
+// The tokens of one request, run to its end.
+std::vector<int32_t> run(Engine& engine, Request request) {
+  std::vector<int32_t> ids;
+  const Result<RequestId> id = engine.submit(std::move(request));
+  EXPECT_TRUE(id.has_value()) << id.error().to_string();
+  for (bool done = !id.has_value(); !done;) {
+    for (const TokenEvent& event : engine.wait(std::chrono::milliseconds(1000))) {
+      EXPECT_TRUE(event.error.ok()) << event.error.to_string();
+      if (event.token >= 0) ids.push_back(event.token);
+      done = done || event.finish != FinishReason::kNone;
+    }
+  }
+  return ids;
+}
+
+TEST(OpenEngine, AnswersWhatTheCodecRendered) {
+  const auto engine = open_engine({.model = kDemo});
+  ASSERT_TRUE(engine.has_value()) << engine.error().to_string();
+  const auto codec = Codec::open(kDemo + "/tokenizer.json");
+  ASSERT_TRUE(codec.has_value()) << codec.error().to_string();
+  const std::string body =
+      R"({"messages":[{"role":"user","content":"4 * 70"}],"thinking":{"type":"disabled"}})";
+  const auto rendered = (*codec)->render(ApiProtocol::kChatCompletions, body);
+  ASSERT_TRUE(rendered.has_value()) << rendered.error().to_string();
+  Request request;
+  request.prompt = rendered->ids;
+  request.params.temperature = 0;
+  const std::vector<int32_t> ids = run(**engine, request);
+  EXPECT_EQ((*codec)->decode(std::span(ids).first(ids.size() - 1)), "280");
+  EXPECT_EQ((*engine)->stats().running, 0);
+  (*engine)->drain();
+  EXPECT_EQ((*engine)->submit(request).error().code(), StatusCode::kCancelled);
+}
+
+// What the config leaves open never changes an answer.
+TEST(OpenEngine, LimitsDoNotChangeTheAnswer) {
+  Request request;
+  request.prompt = {0, 100, 200, 300};
+  request.params.temperature = 0;
+  request.params.max_tokens = 12;
+  request.params.ignore_eos = true;
+  std::vector<int32_t> expected;
+  for (const Config& config :
+       {Config{.model = kDemo}, Config{.model = kDemo, .threads = 1, .max_batch = 1},
+        Config{.model = kDemo, .chunk_tokens = 1, .asynchronous = false},
+        Config{.model = kDemo, .kv_memory_bytes = 1 << 20, .prefix_cache = PrefixCache::kOff}}) {
+    const auto engine = open_engine(config);
+    ASSERT_TRUE(engine.has_value()) << engine.error().to_string();
+    const std::vector<int32_t> ids = run(**engine, request);
+    EXPECT_EQ(ids.size(), 12u);
+    if (expected.empty()) expected = ids;
+    EXPECT_EQ(ids, expected);
+  }
+}
+
+TEST(OpenEngine, RefusesWhatCannotBe) {
+  const auto code = [](const Config& config) {
+    const auto engine = open_engine(config);
+    return engine ? StatusCode::kOk : engine.error().code();
+  };
+  EXPECT_EQ(code({.model = "/no/such"}), StatusCode::kNotFound);
+  EXPECT_EQ(code({.model = ""}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.model = "org/name", .hub_cache = "/no/such"}), StatusCode::kNotFound);
+  EXPECT_EQ(code({.model = kDemo, .threads = -1}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.model = kDemo, .isa = "mmx"}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.model = kDemo, .kv_memory_bytes = -1}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.model = kDemo, .kv_memory_bytes = 10}), StatusCode::kResourceExhausted);
+  EXPECT_EQ(code({.model = kDemo, .max_batch = 0}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.model = kDemo, .chunk_tokens = 0}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.model = kDemo, .max_queue = 0}), StatusCode::kInvalidArgument);
+  // Limits that leave out a model's parts still answer.
+  EXPECT_EQ(code({.model = kDemo, .threads = 1, .isa = "plain", .max_batch = 1}), StatusCode::kOk);
+}
+
+}  // namespace
+}  // namespace fathom
