@@ -10,6 +10,14 @@ namespace {
 
 using model::ModelConfig;
 
+// Of one token: what makes the global rows of a KV source.
+double compressor_macs(const ModelConfig& c, int32_t layer) {
+  if (!c.is_kv_source(layer)) return 0;
+  const int32_t ratio = c.compress_ratios[static_cast<size_t>(layer)];
+  return (ratio > 1 ? 2.0 : 1.0) * c.head_dim * c.hidden_size +
+         static_cast<double>(c.index_head_dim) * c.head_dim / ratio;
+}
+
 // Multiply-adds of one token in one layer, the experts apart.
 double dense_macs(const ModelConfig& c, int32_t layer) {
   const double hidden = c.hidden_size, heads = c.num_heads, d = c.head_dim, m = c.hc_mult;
@@ -22,10 +30,7 @@ double dense_macs(const ModelConfig& c, int32_t layer) {
     const double width = (c.engram_max_ngram_size - 1.0) * c.engram_num_heads * c.engram_head_dim;
     macs += (m + 1) * hidden * width;
   }
-  const int32_t ratio = c.compress_ratios[static_cast<size_t>(layer)];
-  if (c.is_kv_source(layer)) {
-    macs += (ratio > 1 ? 2.0 : 1.0) * d * hidden + c.index_head_dim * d / ratio;
-  }
+  macs += compressor_macs(c, layer);
   if (c.is_index_source(layer)) {
     macs += c.index_num_heads * (1.0 * c.index_head_dim * c.q_lora_rank + hidden);
   }
@@ -74,14 +79,25 @@ double floor_s(const Work& work, const Peaks& peaks) {
   return std::max(compute, work.bytes / (peaks.dram_read_gb_s * 1e9));
 }
 
-Work prefill_work(const ModelConfig& c, int64_t tokens) {
-  Work work;
+double uniform_experts(const ModelConfig& c, int64_t tokens) {
   const double picks = static_cast<double>(c.num_experts_per_token) / c.num_experts;
   const double touched = c.num_experts * (1 - std::pow(1 - picks, static_cast<double>(tokens)));
+  return touched * c.num_layers;
+}
+
+Work prefill_work(const ModelConfig& c, int64_t tokens, PrefillMode mode) {
+  Work work;
+  const int32_t border = c.first_decoder_layer();
+  const int64_t skipped =
+      mode == PrefillMode::kReplay ? std::max<int64_t>(0, tokens - c.sliding_window) : 0;
   for (int32_t l = 0; l < c.num_layers; ++l) {
-    for (int64_t p = 0; p < tokens; ++p) add_row(c, l, p, work);
-    work.bytes += touched * expert_bytes(c);
+    for (int64_t p = l < border ? 0 : skipped; p < tokens; ++p) add_row(c, l, p, work);
   }
+  work.fp32_ops += 2 * static_cast<double>(skipped) * compressor_macs(c, border);
+  const double expert_layers =
+      uniform_experts(c, tokens) / c.num_layers * border +
+      uniform_experts(c, tokens - skipped) / c.num_layers * (c.num_layers - border);
+  work.bytes += expert_layers * expert_bytes(c);
   const model::DecodeBytes one = model::decode_bytes(c, tokens);
   work.bytes += static_cast<double>(one.dense);
   return work;

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "bench/peaks.h"
+#include "fathom/request.h"
 #include "model/config.h"
 
 namespace fathom::bench {
@@ -23,14 +24,18 @@ struct Work {
 // longer.
 double floor_s(const Work& work, const Peaks& peaks);
 
-// All layers on `tokens` prompt tokens from position 0 (exact mode), without head and draft stages.
+// A prompt of `tokens` from position 0, without head and draft stages.  Exact: all layers on all of
+// it.  Replay: the decoder's layers on the last window only, its first one's compressor on all.
 // Bytes: every dense weight and the experts that uniform routing touches, once.
-Work prefill_work(const model::ModelConfig& config, int64_t tokens);
+Work prefill_work(const model::ModelConfig& config, int64_t tokens, PrefillMode mode);
 
 // All layers on one row of each of `batch` sequences with `context` tokens; `experts_touched`
 // distinct experts over all layers are read.
 Work decode_work(const model::ModelConfig& config, int64_t batch, int64_t context,
                  int64_t experts_touched);
+
+// Distinct experts that `tokens` tokens touch in all layers if routing is uniform.
+double uniform_experts(const model::ModelConfig& config, int64_t tokens);
 
 // The output head on `rows` rows.
 Work head_work(const model::ModelConfig& config, int64_t rows);

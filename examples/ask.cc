@@ -45,7 +45,7 @@ fathom::Status ask(const std::string& model, const std::vector<std::string>& que
     FATHOM_ASSIGN(const fathom::RequestId id, engine->submit(request));
     Asked& asked = running[id];
     asked.question = question;
-    FATHOM_ASSIGN(asked.reader, codec->read_answer(kProtocol, body, {.id = "answer"}));
+    FATHOM_ASSIGN(asked.reader, codec->read_answer(kProtocol, body, fathom::AnswerIdentity()));
   }
 
   while (!running.empty()) {

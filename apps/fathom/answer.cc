@@ -66,7 +66,13 @@ void Answer::fail(Status error) {
 }
 
 void Answer::read_token(int32_t token, std::vector<codec::OutputEvent>* events) {
-  if (token_ids_.empty()) ttft_ms_ = ms_since(start_);
+  const double now_ms = ms_since(start_);
+  if (token_ids_.empty()) {
+    ttft_ms_ = now_ms;
+  } else {
+    gaps_ms_.push_back(now_ms - last_ms_);
+  }
+  last_ms_ = now_ms;
   token_ids_.push_back(token);
   if (stream_) {
     const Status status = stream_->push_tokens({&token, 1}, {}, events);

@@ -52,6 +52,9 @@ class Answer {
   std::optional<uint64_t> seed() const { return seed_; }
   double ttft_ms() const { return ttft_ms_; }
   double e2e_ms() const { return e2e_ms_; }
+  // Between one token and the next.
+  const std::vector<double>& gaps_ms() const { return gaps_ms_; }
+  int64_t num_cached_tokens() const { return num_cached_tokens_; }
 
   bool wants_logprobs = false;
   bool wants_prompt_logprobs = false;
@@ -90,6 +93,8 @@ class Answer {
   Clock::time_point start_;
   double ttft_ms_ = 0;
   double e2e_ms_ = 0;
+  double last_ms_ = 0;  // of the token that came last
+  std::vector<double> gaps_ms_;
 };
 
 std::string_view finish_name(FinishReason finish);  // "stop", "length", "cancelled", "error"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "bench.h"
+#include "command_line_bench.h"
 #include "command_line_codec.h"
 #include "command_line_limits.h"
 #include "command_line_options.h"
@@ -151,52 +151,6 @@ Examples:
   });
 }
 
-void add_bench(CLI::App* root, BenchOptions* o, std::optional<Isa>* isa,
-               std::function<int()>* run) {
-  CLI::App* app = root->add_subcommand("bench", "Measure speed beside the limits of this machine");
-  app->footer(R"(
-Weights are made up, in memory, in the release's shapes.
-
-Examples:
-  fathom bench decode --layers 4 --experts 32
-  fathom bench prefill --tokens 512 --json prefill.json)");
-  app->add_option("kind", o->kind, "decode or prefill")
-      ->required()
-      ->type_name("KIND")
-      ->check([](const std::string& value) {
-        return value == "decode" || value == "prefill"
-                   ? ""
-                   : "\"" + value + "\" is not decode or prefill";
-      });
-  add(app, "--shape", "NAME", "release or demo (default release)", [o](const std::string& value) {
-    if (value != "release" && value != "demo") throw bad_value("--shape", value, "release or demo");
-    o->shape = value;
-  });
-  add_int<int>(app, "--layers", &o->layers, 4, 64, "layers (default 4)");
-  add_int<int>(app, "--experts", &o->experts, 6, 512, "routed experts a layer (default 32)");
-  add_repeated(app, "--tokens", "N", "prompt length of prefill; may be given several times",
-               [o](const std::string& value) {
-                 o->tokens.push_back(parse_int<int>("--tokens", value, 1, 1 << 20));
-               });
-  add_repeated(app, "--batch", "N", "sequences of decode; may be given several times",
-               [o](const std::string& value) {
-                 o->batches.push_back(parse_int<int>("--batch", value, 1, 1024));
-               });
-  add_int<int>(app, "--threads", &o->threads, 1, 1024, "threads (default: every CPU allowed)");
-  add_isa(app, [isa](Isa value) { *isa = value; });
-  add(app, "--json", "FILE", "write the rows as JSON; -: standard output",
-      [o](const std::string& value) { o->json_file = value; });
-  app->callback([=] {
-    *run = [=] {
-      o->isa = isa->value_or(best_isa());
-      const std::string missing = missing_feature(o->isa);
-      if (missing.empty()) return run_bench(*o);
-      return finish(
-          wrong_use("--isa " + std::string(isa_name(o->isa)) + ": this CPU has no " + missing));
-    };
-  });
-}
-
 // One line: what, and where to read more.
 int usage_failure(const CLI::App& root, const CLI::ParseError& error) {
   std::string command = "fathom";
@@ -217,7 +171,6 @@ int run_command_line(int argc, char** argv) {
   EvalOptions eval;
   ServeOptions serve;
   BenchOptions bench;
-  std::optional<Isa> bench_isa;
   std::function<int()> run;
 
   CLI::App root("Fathom runs DeepSeek-V4.1 checkpoints as they are published.", "fathom");
@@ -242,7 +195,8 @@ Exit codes: 0 done, 1 failed while running, 2 wrong use, 3 model missing or wron
   add_parse(&root, &parse, &run);
   add_eval(&root, &eval, &run);
   add_serve(&root, &serve, &run);
-  add_bench(&root, &bench, &bench_isa, &run);
+  for (int i = 0; i < argc; ++i) bench.command += (i > 0 ? " " : "") + std::string(argv[i]);
+  add_bench(&root, &bench, &run);
 
   try {
     std::vector<std::string> arguments(argv + 1, argv + argc);

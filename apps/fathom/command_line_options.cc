@@ -100,7 +100,7 @@ void add_engine(CLI::App* app, EngineOptions* out) {
   add(app, "--prefix-cache", "MODE", "on or off: reuse what earlier prompts computed (default on)",
       [out](const std::string& value) {
         if (value != "on" && value != "off") throw bad_value("--prefix-cache", value, "on or off");
-        out->prefix_cache = value == "on";
+        out->prefix_cache = value == "on" ? PrefixCache::kOn : PrefixCache::kOff;
       });
   app->add_flag_callback(
       "--no-async", [out] { out->asynchronous = false; },

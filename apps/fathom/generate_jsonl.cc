@@ -1,10 +1,13 @@
 #include "generate_jsonl.h"
 
+#include <cstdio>
 #include <deque>
 
 #include "answer_loop.h"
 #include "interrupt.h"
+#include "jsonl_summary.h"
 #include "line_source.h"
+#include "memory_use.h"
 #include "output.h"
 #include "progress.h"
 
@@ -36,6 +39,7 @@ class JsonlRun {
     }
     return Status();
   }
+  JsonlSummary& summary() { return summary_; }
   int64_t num_failed() const { return num_failed_; }
   int64_t num_written() const { return num_written_; }
 
@@ -95,6 +99,7 @@ class JsonlRun {
     --line.num_missing;
     num_tokens_ += static_cast<int64_t>(finished.answer.token_ids().size());
     if (!finished.answer.error().ok()) ++num_failed_;
+    summary_.add(finished.answer);
   }
 
   Status write_ready() {
@@ -121,7 +126,22 @@ class JsonlRun {
   int64_t num_written_ = 0;
   int64_t num_failed_ = 0;
   int64_t num_tokens_ = 0;
+  JsonlSummary summary_;
 };
+
+// One line for people on stderr; with --json the object, on standard output unless the answers
+// are there.
+Status report(const GenerateOptions& options, const Engine& engine, JsonlRun& run) {
+  if (!options.json) {
+    if (!options.quiet) std::fputs(run.summary().line(run.num_written()).c_str(), stderr);
+    return Status();
+  }
+  const std::string json =
+      run.summary().json(run.num_written(), run.num_failed(), memory_use(engine)) + "\n";
+  if (options.jsonl_out.value_or("-") != "-") return print(json);
+  std::fputs(json.c_str(), stderr);
+  return Status();
+}
 
 }  // namespace
 
@@ -132,6 +152,7 @@ Status generate_jsonl(const GenerateOptions& options) {
   JsonlRun run(*engine, options, in, out);
   FATHOM_TRY(run.run(count_lines(*options.jsonl_in)));
   FATHOM_TRY(out.commit());
+  FATHOM_TRY(report(options, *engine, run));
   if (run.num_failed() == 0) return Status();
   return Status(StatusCode::kInternal,
                 std::to_string(run.num_failed()) + " answers of " +

@@ -59,7 +59,9 @@ void print_engine(const EngineOptions& e, Toml* toml) {
   toml->text("kv-memory", e.kv_memory_bytes > 0 ? std::to_string(e.kv_memory_bytes) : "");
   toml->number("max-batch", e.max_batch);
   toml->number("chunk", e.chunk_tokens);
-  toml->text("prefix-cache", e.prefix_cache ? "on" : "off");
+  toml->text("prefix-cache", e.prefix_cache == PrefixCache::kOn       ? "on"
+                             : e.prefix_cache == PrefixCache::kReplay ? "replay"
+                                                                      : "off");
   toml->flag("no-async", !e.asynchronous);
   toml->number("max-queue", e.max_queue);
 }

@@ -10,6 +10,12 @@
 
 namespace fathom {
 
+enum class PrefixCache {
+  kOn,      // pages and saved windows: never changes a bit
+  kReplay,  // pages; windows are filled by running the last window of what was found: other bits
+  kOff,
+};
+
 struct Config {
   // The folder of a checkpoint in the released format, or "ORG/NAME" or "ORG/NAME@REVISION" in
   // `hub_cache`.
@@ -17,7 +23,7 @@ struct Config {
   std::string hub_cache = {};  // folder that holds "models--ORG--NAME"; "": ids are not looked up
 
   std::string device = "auto";  // auto: the GPU if there is one that fits; cpu; cuda:N
-  int32_t threads = 0;  // 0: every CPU that this process may use
+  int32_t threads = 0;          // 0: every CPU that this process may use
   std::string isa =
       {};  // kernels: "reference", "plain", "avx2", "avx512"; "": the best of this CPU
   std::optional<PrefillMode> prefill = {};  // of requests that do not say; none: replay
@@ -27,7 +33,7 @@ struct Config {
   int32_t chunk_tokens = 512;   // prompt tokens in one step
   int32_t max_queue = 1000;     // requests that wait or run; more are refused
   bool asynchronous = true;     // plan a step while the one before runs (same tokens)
-  bool prefix_cache = true;     // reuse what earlier prompts computed
+  PrefixCache prefix_cache = PrefixCache::kOn;  // reuse what earlier prompts computed
 };
 
 }  // namespace fathom

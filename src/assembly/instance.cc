@@ -161,8 +161,8 @@ BlockKey cache_namespace(const Instance& instance) {
     shards += t.name + ' ' + t.file + ' ' + std::to_string(t.view.num_bytes()) + '\n';
   }
   const std::string config = model::config_json(instance.config());
-  const std::string kernels =
-      "reference numerics, layout 1, " + std::string(isa_name(instance.isa)) +
+  const std::string kernels = "reference numerics, layout 1, " +
+                              std::string(isa_name(instance.isa)) +
                               (instance.gpu != nullptr ? ", cuda" : "");
   const std::string_view parts[] = {config, shards, kernels};
   return kvcache::namespace_key(parts);
@@ -201,8 +201,10 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
   loop.scheduler.window = config.sliding_window;
   loop.scheduler.max_context = config.max_position_embeddings;
   loop.scheduler.eos_token = config.eos_token_id;
-  loop.scheduler.prefix_cache = options.prefix_cache;
-  loop.scheduler.resume_budget_bytes = options.prefix_cache ? kv_memory / 4 : 0;
+  loop.scheduler.prefix_cache = options.prefix_cache != PrefixCache::kOff;
+  loop.scheduler.replay_windows = options.prefix_cache == PrefixCache::kReplay;
+  loop.scheduler.resume_budget_bytes =
+      options.prefix_cache != PrefixCache::kOff ? kv_memory / 4 : 0;
   loop.scheduler.namespace_key = cache_namespace(instance);
   loop.scheduler.prefill = instance.prefill;
   FATHOM_ASSIGN(auto executor,

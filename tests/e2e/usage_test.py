@@ -46,7 +46,7 @@ class Usage(ProgramTest):
         self.fails(2, "generate", "--prompt", "hi", "--prefill", "half", says="half")
         self.fails(2, "generate", "--prompt", "hi", "--think", "much", says="much")
         self.fails(2, "generate", "--prompt", "hi", "--device", "cuda", says="cuda")
-        self.fails(2, "generate", "--prompt", "hi", "--device", "cuda:0", says="not in this build")
+        self.fails(3, "generate", "--prompt", "hi", "--device", "cuda:99", says="--device cuda:99")
         self.fails(2, "generate", "--prompt", "hi", "--numerics", "int8", says="int8")
         self.fails(2, "generate", "--prompt", "hi", "--numerics", "fast", says="fast")
         self.environment["FATHOM_ISA"] = "mmx"

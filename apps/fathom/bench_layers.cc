@@ -1,0 +1,273 @@
+// fathom bench decode, prefill: layers of made-up weights, without an engine around them.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <random>
+#include <set>
+
+#include "base/check.h"
+#include "bench.h"
+#include "bench/floors.h"
+#include "bench/peaks.h"
+#include "device/process_memory.h"
+#include "failure.h"
+#include "model/class_map.h"
+#include "model/presets.h"
+#include "model/synthetic.h"
+#include "runner/loaded_model.h"
+#include "runner/sequence.h"
+
+namespace fathom::app {
+namespace {
+
+using bench::Peaks;
+using bench::Work;
+
+constexpr int64_t kEngramRows = int64_t{1} << 20;
+constexpr int64_t kDecodeContext = 256;
+constexpr double kMinSeconds = 3.0;  // of measured calls, a row
+constexpr size_t kMinCalls = 5;
+
+// Counts the distinct experts of every step.
+class ExpertCounter : public model::LayerProbe {
+ public:
+  void before_layer(int32_t, const Rows&) override {}
+  void after_layer(int32_t, const Rows&) override {}
+  void chosen(int32_t, std::span<const int32_t>, std::span<const int32_t>, int64_t) override {}
+  void routed(int32_t, std::span<const int32_t> experts) override {
+    total += static_cast<int64_t>(std::set<int32_t>(experts.begin(), experts.end()).size());
+  }
+  int64_t total = 0;
+};
+
+double seconds_of(const std::function<void()>& call) {
+  const auto start = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// A CPU's forward has no errors.
+void must(const Status& status) { FATHOM_CHECK(status.ok()) << status.to_string(); }
+
+// Calls until both limits are met; all times, ascending.
+std::vector<double> repeat(const std::function<void()>& call) {
+  call();
+  std::vector<double> times;
+  double total = 0;
+  while (total < kMinSeconds || times.size() < kMinCalls) {
+    times.push_back(seconds_of(call));
+    total += times.back();
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+// Positions of a sequence that decodes until its row is measured.
+int64_t decode_room(const model::Model& model) {
+  return std::min<int64_t>(model.config().max_position_embeddings, 16384);
+}
+
+class Bench {
+ public:
+  Bench(runner::LoadedModel& loaded, std::unique_ptr<kvtier::PagedStorage> storage, Isa isa,
+        const Peaks& peaks)
+      : loaded_(loaded), storage_(std::move(storage)), isa_(isa), peaks_(peaks) {}
+
+  // One row of each of `batch` sequences through all layers, without the head.
+  BenchRow decode(int batch) {
+    max_states_ = std::max<int64_t>(max_states_, batch);
+    std::vector<std::unique_ptr<runner::Sequence>> sequences;
+    for (int b = 0; b < batch; ++b) sequences.push_back(prompt_sequence());
+    ExpertCounter counter;
+    size_t calls = 0;
+    const auto times = repeat([&] {
+      model::Batch step;
+      for (auto& s : sequences) {
+        s->append(random_id());
+        step.segments.push_back(s->next_segment(1, 0));
+      }
+      must(loaded_.model->forward(step, {}, &counter));
+      for (auto& s : sequences) s->advance(1);
+      ++calls;
+    });
+    const Work work = bench::decode_work(config(), batch, kDecodeContext,
+                                         counter.total / static_cast<int64_t>(calls));
+    return row("decode.layers.b" + std::to_string(batch), times, work, batch);
+  }
+
+  // The output head alone.
+  BenchRow head(int rows) {
+    const auto n = static_cast<size_t>(rows);
+    const model::ModelConfig& c = config();
+    std::vector<Bf16> x(n * static_cast<size_t>(c.hidden_size));
+    for (Bf16& v : x) v = to_bf16(static_cast<float>(random_() % 2048) / 1024.0f - 1.0f);
+    std::vector<float> logits(n * static_cast<size_t>(c.vocab_size));
+    kernels::LinearArgs args{.x = x.data(),
+                             .x_stride = c.hidden_size,
+                             .num_tokens = rows,
+                             .quantize_input = false,
+                             .num_targets = 1,
+                             .targets = {},
+                             .stream = loaded_.stream.get()};
+    const TensorView& w = loaded_.checkpoint->find("head.weight")->view;
+    args.targets[0] = {
+        .w = {.dtype = w.dtype, .data = w.as<uint8_t>(), .rows = w.shape[0], .cols = w.shape[1]},
+        .y_f32 = logits.data(),
+        .y_stride = c.vocab_size};
+    const kernels::Ops ops(DeviceKind::kCpu, isa_);
+    const auto times = repeat([&] { ops.run(args); });
+    return row("decode.head.b" + std::to_string(rows), times, bench::head_work(c, rows), rows);
+  }
+
+  MemoryUse memory() const {
+    MemoryUse use{.peak = peak_memory_bytes(),
+                  .weights = loaded_.checkpoint->resident_bytes(),
+                  .caches = storage_->resident_bytes()};
+    if (use.caches) *use.caches += max_states_ * loaded_.model->state_layout().bytes();
+    return use;
+  }
+
+  // A prompt of `tokens` through all layers in one chunk, exact mode, without the head.
+  BenchRow prefill(int tokens) {
+    std::vector<int32_t> ids(static_cast<size_t>(tokens));
+    const auto times = repeat([&] {
+      for (int32_t& id : ids) id = random_id();
+      auto s = sequence(ids, tokens);
+      must(loaded_.model->forward({{s->next_segment(tokens, 0)}}, {}));
+    });
+    return row("prefill." + std::to_string(tokens), times,
+               bench::prefill_work(config(), tokens, PrefillMode::kExact), tokens);
+  }
+
+ private:
+  const model::ModelConfig& config() const { return loaded_.model->config(); }
+  int32_t random_id() {
+    return static_cast<int32_t>(random_() % static_cast<uint64_t>(config().vocab_size));
+  }
+
+  std::unique_ptr<runner::Sequence> sequence(std::span<const int32_t> ids, int64_t max_tokens) {
+    auto s =
+        runner::Sequence::create(*loaded_.model, *storage_, ids, PrefillMode::kExact, max_tokens);
+    return s;
+  }
+
+  std::unique_ptr<runner::Sequence> prompt_sequence() {
+    std::vector<int32_t> ids(kDecodeContext);
+    for (int32_t& id : ids) id = random_id();
+    auto s = sequence(ids, decode_room(*loaded_.model));
+    must(loaded_.model->forward({{s->next_segment(static_cast<int32_t>(kDecodeContext), 0)}}, {}));
+    s->advance(static_cast<int32_t>(kDecodeContext));
+    return s;
+  }
+
+  BenchRow row(std::string name, const std::vector<double>& times, const Work& work,
+               int tokens) const {
+    const double median = times[times.size() / 2];
+    return {.name = std::move(name),
+            .value = median,
+            .floor = bench::floor_s(work, peaks_),
+            .figures = {{"tokens_per_s", tokens / median},
+                        {"best", times.front()},
+                        {"calls", static_cast<double>(times.size())}}};
+  }
+
+  runner::LoadedModel& loaded_;
+  std::unique_ptr<kvtier::PagedStorage> storage_;
+  Isa isa_;
+  const Peaks& peaks_;
+  std::mt19937_64 random_{1};
+  int64_t max_states_ = 1;  // sequences at a time
+};
+
+Result<runner::LoadedModel> make_model(const BenchOptions& options, int threads, Isa isa) {
+  const runner::LoadOptions load{.num_threads = threads, .isa = isa};
+  if (options.shape == "demo") {
+    FATHOM_ASSIGN(const std::filesystem::path dir, find_model(""));
+    return runner::load_model(dir, load);
+  }
+  FATHOM_ASSIGN(model::ModelConfig config,
+                model::release_slice(options.layers, options.experts, kEngramRows));
+  FATHOM_ASSIGN(weights::Checkpoint checkpoint,
+                model::make_synthetic(config, model::SyntheticKind::kRandom, 1));
+  std::vector<int32_t> class_map = model::modulo_class_map(config);
+  return runner::load_model(std::move(config), std::move(checkpoint), std::move(class_map), load);
+}
+
+Result<Isa> choose_isa(const std::string& name) {
+  const Isa isa = parse_isa(name).value_or(best_isa());
+  const std::string missing = missing_feature(isa);
+  if (missing.empty()) return isa;
+  return wrong_use("--isa " + name + ": this CPU has no " + missing);
+}
+
+// Prompt lengths and batches of the kind that is measured.
+std::vector<int> prompt_lengths(const BenchOptions& options) {
+  if (options.kind == "decode") return {};
+  return options.tokens.empty() ? std::vector<int>{128, 512} : options.tokens;
+}
+std::vector<int> batch_sizes(const BenchOptions& options) {
+  if (options.kind != "decode") return {};
+  return options.batches.empty() ? std::vector<int>{1, 8} : options.batches;
+}
+
+// Address space only: blocks cost memory when they are used.
+Result<int64_t> blocks_needed(const BenchOptions& options, const model::Model& model) {
+  const int64_t context = model.config().max_position_embeddings;
+  int64_t blocks = 1;
+  for (const int n : prompt_lengths(options)) {
+    if (n > context) {
+      return wrong_use("--tokens " + std::to_string(n) + ": the context is " +
+                       std::to_string(context) + " tokens");
+    }
+    blocks = std::max(blocks, runner::Sequence::blocks_for(model, n));
+  }
+  for (const int b : batch_sizes(options)) {
+    blocks = std::max(blocks, b * runner::Sequence::blocks_for(model, decode_room(model)));
+  }
+  return blocks;
+}
+
+void add_setup(const BenchOptions& options, const runner::LoadedModel& loaded, int threads, Isa isa,
+               BenchSetup* setup) {
+  setup->add("kind", options.kind);
+  setup->add("shape", options.shape);
+  setup->add("layers", loaded.model->config().num_layers);
+  setup->add("experts", loaded.model->config().num_experts);
+  setup->add("numerics", "reference");
+  setup->add("mode", "exact");
+  setup->add("context", kDecodeContext);
+  setup->add("drafts", 0);
+  setup->add("routing", "the gate's own, of random tokens");
+  setup->add("isa", isa_name(isa));
+  setup->add("threads", threads);
+  add_origin(options.command, setup);
+}
+
+}  // namespace
+
+Result<BenchReport> bench_layers(const BenchOptions& options) {
+  FATHOM_ASSIGN(const Isa isa, choose_isa(options.engine.isa));
+  const int threads = options.engine.threads > 0 ? options.engine.threads : cpu_info().num_cpus;
+  BenchReport report;
+  report.peaks = bench::measure_peaks(threads, best_isa());
+  (void)reset_peak_memory();  // measuring the machine takes more than some models
+  FATHOM_ASSIGN(runner::LoadedModel loaded, make_model(options, threads, isa));
+  FATHOM_ASSIGN(const int64_t blocks, blocks_needed(options, *loaded.model));
+  FATHOM_ASSIGN(auto storage,
+                kvtier::PagedStorage::create(loaded.model->kv_layout().block_bytes(), blocks));
+  Bench bench(loaded, std::move(storage), isa, report.peaks);
+  auto add = [&](BenchRow row) {
+    std::fprintf(stderr, "%s: %.3f ms, %.2f of its floor\n", row.name.c_str(), row.value * 1e3,
+                 row.ratio());
+    report.rows.push_back(std::move(row));
+  };
+  for (const int b : batch_sizes(options)) add(bench.decode(b));
+  for (const int b : batch_sizes(options)) add(bench.head(b));
+  for (const int n : prompt_lengths(options)) add(bench.prefill(n));
+  report.memory = bench.memory();
+  add_setup(options, loaded, threads, isa, &report.setup);
+  return report;
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,119 @@
+#include "command_line_bench.h"
+
+#include <map>
+#include <set>
+
+#include "command_line_options.h"
+
+namespace fathom::app {
+namespace {
+
+using Names = std::set<std::string>;
+
+// Options that only some kinds have; what is in none of these is an option of the engine.
+const std::map<std::string, Names>& options_of_kinds() {
+  static const std::map<std::string, Names> all = {
+      {"decode", {"--shape", "--layers", "--experts", "--batch"}},
+      {"prefill", {"--shape", "--layers", "--experts", "--tokens"}},
+      {"throughput", {"--tokens", "--batch", "--output", "--requests", "--prompts"}},
+      {"latency", {"--tokens", "--batch", "--output", "--prompts"}},
+      {"sweep",
+       {"--tokens", "--batch", "--output", "--prompts", "--concurrency", "--context", "--svg"}},
+      {"agent", {"--conversations", "--turns", "--output"}},
+  };
+  return all;
+}
+
+// All kinds have these; decode and prefill have no other option of the engine.
+const Names kEverywhere = {"--json", "--html", "--threads", "--isa"};
+
+bool is_option_of(const std::string& name, const std::string& kind) {
+  if (kEverywhere.contains(name)) return true;
+  if (options_of_kinds().at(kind).contains(name)) return true;
+  for (const auto& [other, names] : options_of_kinds()) {
+    if (names.contains(name)) return false;
+  }
+  if (name == "--max-batch") return false;  // the rows choose it
+  return kind != "decode" && kind != "prefill";
+}
+
+void check_options(const CLI::App& app, const std::string& kind) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || option->get_positional() || is_option_of(name, kind)) continue;
+    if (!option->get_envname().empty()) continue;
+    throw CLI::ValidationError(name, "is not an option of bench " + kind);
+  }
+}
+
+void add_numbers(CLI::App* app, const std::string& name, std::vector<int>* out, int high,
+                 const std::string& text) {
+  add_repeated(
+      app, name, "N", text + "; may be given several times",
+      [=](const std::string& value) { out->push_back(parse_int<int>(name, value, 1, high)); });
+}
+
+void add_file(CLI::App* app, const std::string& name, std::string* out, const std::string& text) {
+  add(app, name, "FILE", text, [out](const std::string& value) { *out = value; });
+}
+
+}  // namespace
+
+void add_bench(CLI::App* root, BenchOptions* o, std::function<int()>* run) {
+  CLI::App* app = root->add_subcommand("bench", "Measure speed beside the limits of this machine");
+  app->footer(R"(
+decode, prefill: a few layers of made-up weights in the release's shapes, without an engine.
+throughput: all requests at once; latency: a batch at a time; sweep: prompt lengths, prompts at a
+time and batch sizes, with a plot; agent: conversations with tools and a growing history, with the
+prefix cache on, in replay and off. These four run a model behind its engine.
+
+Examples:
+  fathom bench decode --layers 4 --experts 32
+  fathom bench prefill --tokens 512 --json prefill.json
+  fathom bench throughput --requests 200 --batch 1 --batch 16
+  fathom bench latency --tokens 512 --batch 4
+  fathom bench sweep --json sweep.json --svg sweep.svg --html sweep.html
+  fathom bench agent --conversations 16 --turns 20 --json agent.json)");
+  app->add_option("kind", o->kind, "decode, prefill, throughput, latency, sweep or agent")
+      ->required()
+      ->type_name("KIND")
+      ->check([](const std::string& value) {
+        return options_of_kinds().contains(value)
+                   ? ""
+                   : "\"" + value +
+                         "\" is not decode, prefill, throughput, latency, sweep or agent";
+      });
+  add(app, "--shape", "NAME", "release or demo (decode, prefill; default release)",
+      [o](const std::string& value) {
+        if (value != "release" && value != "demo") {
+          throw bad_value("--shape", value, "release or demo");
+        }
+        o->shape = value;
+      });
+  add_int<int>(app, "--layers", &o->layers, 4, 64, "layers (decode, prefill; default 4)");
+  add_int<int>(app, "--experts", &o->experts, 6, 512,
+               "routed experts a layer (decode, prefill; default 32)");
+  add_numbers(app, "--tokens", &o->tokens, 1 << 20, "prompt length (not decode, agent)");
+  add_numbers(app, "--batch", &o->batches, 1024, "sequences at a time (not prefill, agent)");
+  add_numbers(app, "--concurrency", &o->concurrency, 1024, "prompts at a time (sweep)");
+  add_int<int>(app, "--requests", &o->requests, 1, 1000, "requests (throughput; default 64)");
+  add_int<int>(app, "--output", &o->output_tokens, 1, 1 << 20,
+               "tokens of an answer (not decode, prefill; default 64, sweep 128, agent 24)");
+  add_int<int>(app, "--context", &o->context, 1, 1 << 20,
+               "prompt before the answers (sweep; default 256)");
+  add_text(app, "--prompts", &o->prompts_file, "FILE",
+           "a text to cut prompts from (throughput, latency, sweep; default: random ids)");
+  add_int<int>(app, "--conversations", &o->conversations, 1, 256,
+               "conversations at a time (agent; default 16)");
+  add_int<int>(app, "--turns", &o->turns, 1, 1000, "turns of each (agent; default 20)");
+  add_file(app, "--json", &o->files.json, "write the rows as JSON; -: standard output");
+  add_file(app, "--svg", &o->files.svg, "write the plot (sweep)");
+  add_file(app, "--html", &o->files.html, "write a page with plot, rows and conditions");
+  add_engine(app, &o->engine);
+  app->callback([=] {
+    check_options(*app, o->kind);
+    *run = [o] { return run_bench(*o); };
+  });
+}
+
+}  // namespace fathom::app

@@ -1,0 +1,17 @@
+# Writes OUT, a header that says of which commit ROOT is; leaves it alone if it says so already.
+set(commit "unknown")
+find_package(Git QUIET)
+if(GIT_FOUND)
+  execute_process(COMMAND ${GIT_EXECUTABLE} -C ${ROOT} describe --always --dirty --abbrev=12 --exclude=*
+    OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    set(commit ${found})
+  endif()
+endif()
+set(text "#pragma once\n\nnamespace fathom::app {\n\ninline constexpr char kCommit[] = \"${commit}\";\n\n}\n")
+if(EXISTS ${OUT})
+  file(READ ${OUT} before)
+endif()
+if(NOT "${before}" STREQUAL "${text}")
+  file(WRITE ${OUT} "${text}")
+endif()

@@ -1,0 +1,110 @@
+"""fathom bench on the demo model: rows, conditions, plots."""
+import json
+import xml.etree.ElementTree
+
+import program
+from program import ProgramTest
+
+CONDITIONS = ("kind", "model", "mode", "drafts", "acceptance", "routing", "prefix_cache", "chunk", "numerics",
+              "isa", "threads", "cpu", "cpus", "commit", "version", "time", "command")
+
+
+class Bench(ProgramTest):
+    def bench(self, *arguments):
+        done = self.run_program("bench", *arguments, "--json", "-")
+        report = json.loads(done.stdout)
+        self.assertGreater(len(report["rows"]), 0)
+        for row in report["rows"]:
+            self.assertGreater(row["value"], 0, row)
+            if row["floor"] > 0:
+                self.assertAlmostEqual(row["ratio"], row["floor"] / row["value"], places=9)
+        for peak in ("dram_read_gb_s", "int8_gop_s", "fp32_gflop_s"):
+            self.assertGreater(report["peaks"][peak], 0)
+        self.assertGreater(report["memory"]["peak_bytes"], report["memory"]["weights_bytes"])
+        self.assertIn(report["rows"][0]["name"], done.stderr.decode())  # the table, for people
+        return report, {row["name"]: row for row in report["rows"]}
+
+    def test_throughput(self):
+        report, rows = self.bench("throughput", "--requests", "6", "--tokens", "8", "--tokens", "20",
+                                  "--output", "5", "--batch", "1", "--batch", "3")
+        self.assertEqual(list(rows), ["throughput.b1", "throughput.b3"])
+        for row in rows.values():
+            self.assertEqual((row["requests"], row["prompt_tokens"], row["output_tokens"]), (6, 84, 30))
+            self.assertLess(abs(row["output_tokens_per_s"] - 30 / row["value"]), 1e-6)
+            self.assertLessEqual(row["ttft_p50_ms"], row["ttft_p99_ms"])
+            self.assertGreater(row["itl_p50_ms"], 0)
+        self.assertEqual(rows["throughput.b1"]["speedup"], 1)
+        self.assertGreaterEqual(rows["throughput.b1"]["steps"], rows["throughput.b3"]["steps"])
+        for name in CONDITIONS:
+            self.assertIn(name, report["setup"])
+        self.assertIn("bench throughput --requests 6", report["setup"]["command"])
+
+    def test_latency(self):
+        text = self.write("text.txt", "The river runs past the green house. " * 20)
+        report, rows = self.bench("latency", "--tokens", "70", "--batch", "2", "--output", "4",
+                                  "--prompts", text, "--prefill", "exact", "--threads", "1")
+        self.assertEqual(list(rows), ["latency.p70.b2.ttft", "latency.p70.b2.itl"])
+        for row in rows.values():
+            self.assertTrue(row["p50_ms"] <= row["p90_ms"] <= row["p99_ms"])
+            self.assertGreater(row["floor"], 0)
+        self.assertEqual((report["setup"]["mode"], report["setup"]["threads"]), ("exact", 1))
+
+    def test_sweep_and_its_plots(self):
+        _, rows = self.bench("sweep", "--tokens", "40", "--tokens", "90", "--concurrency", "1", "--concurrency", "2",
+                             "--batch", "1", "--batch", "2", "--context", "20", "--output", "6",
+                             "--svg", "sweep.svg", "--html", "sweep.html")
+        self.assertEqual(list(rows), ["sweep.prefill.40.c1", "sweep.prefill.40.c2", "sweep.prefill.90.c1",
+                                      "sweep.prefill.90.c2", "sweep.decode.b1", "sweep.decode.b2"])
+        svg = (self.folder / "sweep.svg").read_text(encoding="utf-8")
+        texts = ["".join(t.itertext()) for t in xml.etree.ElementTree.fromstring(svg).iter()
+                 if t.tag.endswith("}text")]
+        for words in ("Prefill: throughput against latency", "time to first token, p50, ms", "prompt tokens/s",
+                      "Decode: throughput against speed of a user", "tokens/s of one user", "c1", "c2", "b1", "b2",
+                      "prompts of 40 tokens (c: prompts at a time)"):
+            self.assertIn(words, texts)
+        self.assertTrue(any("commit" in t for t in texts))
+        html = (self.folder / "sweep.html").read_text(encoding="utf-8")
+        self.assertIn("<svg", html)
+        for row in rows:
+            self.assertIn(row, html)
+        for word in ("http://", "https://", "<script", "src=", "@import"):
+            self.assertNotIn(word, html.replace("http://www.w3.org/2000/svg", ""))
+
+    def test_agent(self):
+        report, rows = self.bench("agent", "--conversations", "2", "--turns", "4", "--output", "6")
+        self.assertEqual(list(rows), ["agent.cache_on", "agent.cache_replay", "agent.cache_off"])
+        on, replay, off = rows.values()
+        for row in rows.values():
+            self.assertEqual((row["requests"], row["output_tokens"]), (8, 48))
+            self.assertLessEqual(row["ttft_p50_ms"], row["ttft_p90_ms"])
+        self.assertEqual(on["prompt_tokens"], off["prompt_tokens"])  # a hit never changes a bit
+        self.assertEqual((off["hit_rate"], off["cached_tokens"]), (0, 0))
+        self.assertGreater(on["hit_rate"], 0.4)
+        self.assertGreater(replay["hit_rate"], 0.4)
+        self.assertLess(on["computed_tokens"], off["computed_tokens"])
+        self.assertEqual((report["setup"]["conversations"], report["setup"]["turns"]), (2, 4))
+
+    def test_wrong_use(self):
+        self.fails(2, "bench", says="kind")
+        self.fails(2, "bench", "decode", "--turns", "3", says=("--turns", "bench decode"))
+        self.fails(2, "bench", "prefill", "--prefix-cache", "off", says="--prefix-cache")
+        self.fails(2, "bench", "throughput", "--svg", "x.svg", says="--svg")
+        self.fails(2, "bench", "throughput", "--shape", "demo", says="--shape")
+        self.fails(2, "bench", "sweep", "--max-batch", "3", says="--max-batch")
+        for option in ("--requests", "--output", "--tokens", "--batch"):
+            for value in ("0", "-1", "x", "99999999999", ""):
+                self.fails(2, "bench", "throughput", option, value, says=option)
+        self.fails(3, "bench", "throughput", "--model", "/no/such", says="/no/such")
+        self.fails(2, "bench", "latency", "--prompts", "absent.txt", "--tokens", "4", says="absent.txt")
+
+
+class TooLong(ProgramTest):
+    def test_what_does_not_fit_is_said_before_it_runs(self):
+        done = self.run_program("bench", "latency", "--tokens", "16380", "--output", "100", code=2)
+        self.assertIn("16384", done.stderr.decode())
+        done = self.run_program("bench", "prefill", "--shape", "demo", "--tokens", "20000", code=2)
+        self.assertIn("16384", done.stderr.decode())
+
+
+if __name__ == "__main__":
+    program.main()
