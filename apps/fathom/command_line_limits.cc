@@ -33,6 +33,35 @@ std::pair<int32_t, float> parse_bias(const std::string& value) {
 
 }  // namespace
 
+void add_latency_target(CLI::App* app, EngineOptions* out) {
+  add(app, "--step-latency-target-ms", "MS",
+      "prompts take only as much of a step as leaves running answers this long between tokens",
+      [out](const std::string& value) {
+        const auto target = parse_number<double>(value, 0.01, 1e6);
+        if (!target) {
+          throw bad_value("--step-latency-target-ms", value, "a number from 0.01 to 1e6");
+        }
+        out->step_latency_target_ms = *target;
+      });
+}
+
+void add_prefix_cache(CLI::App* app, EngineOptions* out) {
+  add(app, "--prefix-cache", "MODE",
+      "reuse what earlier prompts computed: on; replay (fewer rows to run again, other bits); off "
+      "(default on)",
+      [out](const std::string& value) {
+        if (value == "on") {
+          out->prefix_cache = PrefixCache::kOn;
+        } else if (value == "replay") {
+          out->prefix_cache = PrefixCache::kReplay;
+        } else if (value == "off") {
+          out->prefix_cache = PrefixCache::kOff;
+        } else {
+          throw bad_value("--prefix-cache", value, "on, replay or off");
+        }
+      });
+}
+
 void add_limit_options(CLI::App* app, SamplingOptions* out) {
   constexpr int32_t kMany = 1 << 30;
   add_int<int32_t>(app, "--min-tokens", &out->min_tokens, 0, kMany,

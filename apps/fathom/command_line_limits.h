@@ -7,6 +7,8 @@
 
 namespace fathom::app {
 
+void add_latency_target(CLI::App* app, EngineOptions* out);
+void add_prefix_cache(CLI::App* app, EngineOptions* out);
 void add_limit_options(CLI::App* app, SamplingOptions* out);
 
 }  // namespace fathom::app

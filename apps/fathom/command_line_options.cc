@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "command_line_codec.h"
+#include "command_line_limits.h"
 
 namespace fathom::app {
 
@@ -97,11 +98,8 @@ void add_engine(CLI::App* app, EngineOptions* out) {
   add_int<int>(app, "--max-batch", &out->max_batch, 1, 4096, "sequences in one step (default 16)");
   add_int<int>(app, "--chunk", &out->chunk_tokens, 1, 65536,
                "prompt tokens in one step (default 512)");
-  add(app, "--prefix-cache", "MODE", "on or off: reuse what earlier prompts computed (default on)",
-      [out](const std::string& value) {
-        if (value != "on" && value != "off") throw bad_value("--prefix-cache", value, "on or off");
-        out->prefix_cache = value == "on" ? PrefixCache::kOn : PrefixCache::kOff;
-      });
+  add_latency_target(app, out);
+  add_prefix_cache(app, out);
   app->add_flag_callback(
       "--no-async", [out] { out->asynchronous = false; },
       "plan a step only when the one before is done (same tokens)");

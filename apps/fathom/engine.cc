@@ -17,6 +17,13 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// What steps cost on this machine, by model.
+fs::path cost_cache() {
+  const std::string xdg = environment("XDG_CACHE_HOME");
+  const fs::path cache = xdg.empty() ? fs::path(environment("HOME")) / ".cache" : fs::path(xdg);
+  return cache / "fathom" / "cost";
+}
+
 // Where huggingface_hub keeps its cache: HF_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub.
 fs::path hub_cache() {
   if (const std::string dir = environment("HF_HUB_CACHE"); !dir.empty()) return dir;
@@ -69,6 +76,7 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
   FATHOM_ASSIGN(config.prefill, choose_prefill(options));
   FATHOM_ASSIGN(const fs::path dir, find_model(options.model));
   config.model = dir.string();
+  config.cost_cache = cost_cache().string();
   return assembly::assemble(config);
 }
 

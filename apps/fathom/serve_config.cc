@@ -28,11 +28,14 @@ class Toml {
     line(name);
     out_ += std::to_string(value) + '\n';
   }
-  void real(const char* name, double value) {
+  static std::string real_text(double value) {
     char text[40];
     std::snprintf(text, sizeof text, "%.17g", value);
+    return text;
+  }
+  void real(const char* name, double value) {
     line(name);
-    out_ += std::string(text) + '\n';
+    out_ += real_text(value) + '\n';
   }
   void flag(const char* name, bool value) {
     line(name);
@@ -59,6 +62,8 @@ void print_engine(const EngineOptions& e, Toml* toml) {
   toml->text("kv-memory", e.kv_memory_bytes > 0 ? std::to_string(e.kv_memory_bytes) : "");
   toml->number("max-batch", e.max_batch);
   toml->number("chunk", e.chunk_tokens);
+  toml->text("step-latency-target-ms",
+             e.step_latency_target_ms > 0 ? Toml::real_text(e.step_latency_target_ms) : "");
   toml->text("prefix-cache", e.prefix_cache == PrefixCache::kOn       ? "on"
                              : e.prefix_cache == PrefixCache::kReplay ? "replay"
                                                                       : "off");

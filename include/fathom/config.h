@@ -32,7 +32,11 @@ struct Config {
   int32_t max_batch = 16;       // sequences in one step, each with a STATE slot
   int32_t chunk_tokens = 512;   // prompt tokens in one step
   int32_t max_queue = 1000;     // requests that wait or run; more are refused
-  bool asynchronous = true;     // plan a step while the one before runs (same tokens)
+  // Chunks shrink so that a step with running answers stays below; 0: they do not.  What steps cost
+  // is measured at start and kept below `cost_cache` ("": measured at every start).
+  double step_latency_target_ms = 0;
+  std::string cost_cache = {};
+  bool asynchronous = true;  // plan a step while the one before runs (same tokens)
   PrefixCache prefix_cache = PrefixCache::kOn;  // reuse what earlier prompts computed
 };
 

@@ -16,6 +16,7 @@
 #include "kvcache/prefix_hasher.h"
 #include "model/class_map.h"
 #include "model/config_json.h"
+#include "runner/cost_table.h"
 #include "weights/hub.h"
 
 namespace fathom::assembly {
@@ -69,6 +70,11 @@ Status read_generation_config(const fs::path& dir, Instance* instance) {
 
 // In the words of the command line, whose names the other interfaces share.
 Status check_numbers(const Config& config) {
+  // Written so that NaN is refused too.
+  if (!(config.step_latency_target_ms >= 0 && config.step_latency_target_ms <= 1e6)) {
+    return wrong("--step-latency-target-ms: " + std::to_string(config.step_latency_target_ms) +
+                 " is not from 0 to 1e6");
+  }
   const struct {
     const char* name;
     int64_t value, low, high;
@@ -155,7 +161,7 @@ Result<std::vector<int32_t>> make_class_map(const fs::path& dir, const model::Mo
 
 // What decides the bytes of a block of PAGES: the checkpoint's config, index and shard headers, the
 // kernels, the layout.
-BlockKey cache_namespace(const Instance& instance) {
+BlockKey cache_namespace(const Instance& instance, PrefixCache cache) {
   std::string shards;
   for (const weights::NamedTensor& t : instance.loaded.checkpoint->tensors()) {
     shards += t.name + ' ' + t.file + ' ' + std::to_string(t.view.num_bytes()) + '\n';
@@ -163,9 +169,32 @@ BlockKey cache_namespace(const Instance& instance) {
   const std::string config = model::config_json(instance.config());
   const std::string kernels = "reference numerics, layout 1, " +
                               std::string(isa_name(instance.isa)) +
-                              (instance.gpu != nullptr ? ", cuda" : "");
+                              (instance.gpu != nullptr ? ", cuda" : "") +
+                              (cache == PrefixCache::kReplay ? ", replayed windows" : "");
   const std::string_view parts[] = {config, shards, kernels};
   return kvcache::namespace_key(parts);
+}
+
+// One table for each model, machine and way to run it.
+fs::path cost_file(const Instance& instance, const Config& config, const BlockKey& model) {
+  if (config.cost_cache.empty()) return {};
+  const std::string model_text = to_string(model), cpu = cpu_info().model_name;
+  const std::string run = std::to_string(instance.threads) + " threads, steps of " +
+                          std::to_string(config.chunk_tokens) + ", " + config.device;
+  const std::string_view parts[] = {model_text, cpu, run};
+  return fs::path(config.cost_cache) / (to_string(kvcache::namespace_key(parts)) + ".txt");
+}
+
+// From its file, or measured now.  A file that cannot be written is no error: the next start
+// measures again.
+Result<CostTable> load_costs(const fs::path& file, Executor& executor,
+                             const runner::CostMeasurement& measurement) {
+  if (file.empty()) return runner::measure_costs(executor, measurement);
+  Result<CostTable> known = runner::read_cost_table(file);
+  if (known) return known;
+  FATHOM_ASSIGN(CostTable table, runner::measure_costs(executor, measurement));
+  static_cast<void>(runner::write_cost_table(file, table));
+  return table;
 }
 
 double now_s() {
@@ -205,13 +234,22 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
   loop.scheduler.replay_windows = options.prefix_cache == PrefixCache::kReplay;
   loop.scheduler.resume_budget_bytes =
       options.prefix_cache != PrefixCache::kOff ? kv_memory / 4 : 0;
-  loop.scheduler.namespace_key = cache_namespace(instance);
+  loop.scheduler.namespace_key = cache_namespace(instance, options.prefix_cache);
   loop.scheduler.prefill = instance.prefill;
   FATHOM_ASSIGN(auto executor,
                 runner::LocalExecutor::create(*instance.loaded.model,
                                               {.num_slots = options.max_batch,
                                                .num_blocks = static_cast<int32_t>(num_blocks),
                                                .asynchronous = options.asynchronous}));
+  if (options.step_latency_target_ms > 0) {
+    loop.scheduler.decode_latency_target_s = options.step_latency_target_ms / 1000;
+    FATHOM_ASSIGN(loop.scheduler.cost_table,
+                  load_costs(cost_file(instance, options, loop.scheduler.namespace_key), *executor,
+                             {.max_rows = options.chunk_tokens,
+                              .num_blocks = loop.scheduler.num_blocks,
+                              .block_tokens = loop.scheduler.block_tokens,
+                              .vocab_size = config.vocab_size}));
+  }
   instance.executor = executor.get();
   return std::unique_ptr<fathom::Engine>(
       std::make_unique<engine::EngineLoop>(loop, std::move(executor)));

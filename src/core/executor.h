@@ -14,8 +14,10 @@ class Executor {
   static constexpr int kMaxInFlight = 2;
 
   virtual ~Executor() = default;
-  virtual void submit(StepPlan plan) = 0;
-  virtual StepResult wait() = 0;
+  // `plan` must stay as it is until wait() has returned its result.
+  virtual void submit(const StepPlan& plan) = 0;
+  // Replaces what is in `result`, whose memory is used again.
+  virtual void wait(StepResult& result) = 0;
 };
 
 }  // namespace fathom

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "fathom/request.h"
@@ -28,6 +29,7 @@ struct SlotStart {
   SlotId slot;
   SamplingParams params;
   uint64_t seed;
+  int32_t max_tokens = 0;       // output ids that the slot will hold at most
   std::vector<int32_t> prompt;  // what repetition penalties count as the prompt
   std::vector<int32_t> output;  // tokens that were generated already (resumed sequences)
   // Cannot be chosen before the output has params.min_tokens tokens: they would end it.
@@ -51,11 +53,15 @@ struct BlockCopy {
 };
 
 struct SegmentPlan {
-  SlotId slot;
-  int64_t start;                // position of the first row
-  std::vector<int32_t> ids;     // [num_rows] token ids or kPendingToken
-  std::vector<BlockId> blocks;  // the sequence's whole block table up to the segment's end
-  int64_t pages_from = 0;       // as model::Segment
+  SlotId slot = -1;
+  int64_t start = 0;  // position of the first row
+  int32_t num_rows = 0;
+  int32_t first_id = 0;  // of its ids in StepPlan::ids: token ids or kPendingToken
+  // Its blocks in StepPlan::blocks: those that the slot's table has not yet.  The table begins
+  // empty with a SlotStart and grows by these; with them it covers the segment's end.
+  int32_t first_block = 0;
+  int32_t num_blocks = 0;
+  int64_t pages_from = 0;  // as model::Segment
   // As model::Segment. A slot may start at window_floor > 0 without an image: then windows begin
   // empty there, and the ids before it (Engram) are those of the slot's prompt.
   int64_t window_floor = 0;
@@ -67,6 +73,8 @@ struct SegmentPlan {
   // alternatives.
   int32_t prompt_logprobs = -1;
   int32_t next_id = -1;  // the known id after the last row, for prompt_logprobs; -1: there is none
+
+  int64_t end() const { return start + num_rows; }
 };
 
 // Writes STATE of a slot, as it is after the forward, to host memory.
@@ -83,8 +91,21 @@ struct StepPlan {
   std::vector<StateLoad> loads;
   std::vector<BlockCopy> copies;
   std::vector<SegmentPlan> segments;
+  std::vector<int32_t> ids;     // of all segments
+  std::vector<BlockId> blocks;  // of all segments
   std::vector<StateSave> saves;
   std::vector<ImageId> drops;  // images that are no longer wanted; freed before anything else
+
+  std::span<const int32_t> ids_of(const SegmentPlan& s) const {
+    return std::span(ids).subspan(static_cast<size_t>(s.first_id), static_cast<size_t>(s.num_rows));
+  }
+  std::span<const BlockId> blocks_of(const SegmentPlan& s) const {
+    return std::span(blocks).subspan(static_cast<size_t>(s.first_block),
+                                     static_cast<size_t>(s.num_blocks));
+  }
+  // Empty; the memory of its lists is kept, so a plan that is filled again and again allocates
+  // nothing.
+  void clear();
 };
 
 struct SampledToken {
@@ -112,6 +133,8 @@ struct StepResult {
   std::vector<SavedImage> saved = {};
   double seconds = 0;  // the executor's time for the step
   Status error = {};   // of the whole step: all its sequences fail with this
+
+  void clear();  // as StepPlan::clear
 };
 
 }  // namespace fathom

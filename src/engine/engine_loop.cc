@@ -11,6 +11,8 @@
 namespace fathom::engine {
 namespace {
 
+// Events that wait for a client before their list has to grow.
+constexpr size_t kEventRoom = 8192;
 // How long the loop sleeps at most while requests wait for their deadlines.
 constexpr auto kDeadlineCheck = std::chrono::milliseconds(20);
 
@@ -27,6 +29,7 @@ EngineLoop::EngineLoop(const EngineLoopOptions& options, std::unique_ptr<Executo
   FATHOM_CHECK(options_.vocab_size >= 1 && options_.scheduler.max_context >= 1)
       << options_.vocab_size << ' ' << options_.scheduler.max_context;
   stats_.num_blocks = options_.scheduler.num_blocks;
+  events_.reserve(kEventRoom);
   stats_.free_blocks = stats_.num_blocks;
   thread_ = std::thread([this] { loop(); });
 }
@@ -128,7 +131,6 @@ void EngineLoop::drain() {
 void EngineLoop::loop() {
   const int32_t depth = options_.asynchronous ? Executor::kMaxInFlight : 1;
   while (true) {
-    std::deque<Command> commands;
     {
       std::unique_lock lock(mutex_);
       const auto has_work = [&] {
@@ -136,14 +138,16 @@ void EngineLoop::loop() {
       };
       while (!has_work()) wake_loop_.wait(lock);
       if (stop_) break;
-      commands.swap(commands_);
+      taken_commands_.swap(commands_);
     }
-    take_commands(std::move(commands));
+    take_commands();
     end_late_requests();
     while (in_flight_ < depth) {
-      StepPlan plan = scheduler_.plan();
+      StepPlan& plan = plans_[next_plan_];
+      scheduler_.plan(plan);
       if (!scheduler::has_work(plan)) break;
-      executor_->submit(std::move(plan));
+      executor_->submit(plan);
+      next_plan_ = (next_plan_ + 1) % plans_.size();
       ++in_flight_;
     }
     if (in_flight_ > 0) {
@@ -157,14 +161,15 @@ void EngineLoop::loop() {
   while (in_flight_ > 0) finish_step();
 }
 
-void EngineLoop::take_commands(std::deque<Command> commands) {
-  for (Command& c : commands) {
+void EngineLoop::take_commands() {
+  for (Command& c : taken_commands_) {
     if (!c.samples.empty()) {
       scheduler_.add(std::move(c.samples));
     } else if (scheduler_.cancel(c.request, c.index)) {
       end_request(c.request, c.index, FinishReason::kCancelled, Status());
     }
   }
+  taken_commands_.clear();
 }
 
 void EngineLoop::end_late_requests() {
@@ -204,28 +209,30 @@ void EngineLoop::end_request(RequestId request, int32_t index, FinishReason reas
     }
   }
   update_stats();
-  deliver(std::move(events));
+  deliver(events);
 }
 
 void EngineLoop::finish_step() {
-  StepResult result = executor_->wait();
+  executor_->wait(result_);
   --in_flight_;
-  std::vector<TokenEvent> tokens = scheduler_.apply(result);
+  tokens_.clear();
+  scheduler_.apply(result_, tokens_);
   // What belongs to the prompt comes before the token after it.
-  std::vector<TokenEvent> events;
+  new_events_.clear();
   for (scheduler::PromptLogprobEvent& p : scheduler_.take_prompt_logprobs()) {
-    if (events.empty() || events.back().request != p.request)
-      events.push_back({.request = p.request});
-    events.back().prompt_logprobs.push_back(std::move(p.logprob));
+    if (new_events_.empty() || new_events_.back().request != p.request) {
+      new_events_.push_back({.request = p.request});
+    }
+    new_events_.back().prompt_logprobs.push_back(std::move(p.logprob));
   }
-  std::move(tokens.begin(), tokens.end(), std::back_inserter(events));
+  std::move(tokens_.begin(), tokens_.end(), std::back_inserter(new_events_));
   {
     const std::lock_guard lock(mutex_);
     ++stats_.steps;
-    stats_.busy_s += result.seconds;
+    stats_.busy_s += result_.seconds;
   }
   update_stats();
-  deliver(std::move(events));
+  deliver(new_events_);
 }
 
 void EngineLoop::update_stats() {
@@ -256,7 +263,7 @@ void EngineLoop::note_event(const TokenEvent& event) {
   open_.erase(open);
 }
 
-void EngineLoop::deliver(std::vector<TokenEvent> events) {
+void EngineLoop::deliver(std::vector<TokenEvent>& events) {
   if (events.empty()) return;
   {
     const std::lock_guard lock(mutex_);

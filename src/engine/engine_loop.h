@@ -8,8 +8,8 @@
 // queues.
 #pragma once
 
+#include <array>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -62,23 +62,29 @@ class EngineLoop : public Engine {
   };
 
   void loop();
-  void take_commands(std::deque<Command> commands);
+  void take_commands();
   void end_late_requests();
   void finish_step();
   void update_stats();
   void note_event(const TokenEvent& event);
-  void deliver(std::vector<TokenEvent> events);
+  void deliver(std::vector<TokenEvent>& events);
   void end_request(RequestId request, int32_t index, FinishReason reason, const Status& error);
 
   const EngineLoopOptions options_;
   std::unique_ptr<Executor> executor_;
   scheduler::Scheduler scheduler_;  // engine thread
-  int32_t in_flight_ = 0;           // engine thread
+  // Engine thread; buffers keep their memory from step to step.
+  int32_t in_flight_ = 0;
+  std::array<StepPlan, Executor::kMaxInFlight> plans_;
+  size_t next_plan_ = 0;
+  StepResult result_;
+  std::vector<TokenEvent> new_events_, tokens_;
+  std::vector<Command> taken_commands_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_loop_, wake_clients_;
-  std::deque<Command> commands_;
-  std::deque<TokenEvent> events_;
+  std::vector<Command> commands_;
+  std::vector<TokenEvent> events_;
   std::unordered_map<RequestId, Open> open_;
   std::set<std::pair<double, RequestId>> deadlines_;  // of open_, the next one first
   EngineStats stats_;

@@ -58,9 +58,9 @@ StateLayout::StateLayout(const ModelConfig& config, int64_t draft_slack)
   const auto num_open = static_cast<int64_t>(open_sources_.size());
   open_offset_ = take(num_open * kOpenRows * 2 * head_dim_ * int64_t{sizeof(float)});
   history_offset_ = take(kHistory * int64_t{sizeof(int32_t)});
-  held_x_offset_ = take(window_ * stream_elements_ * int64_t{sizeof(Bf16)});
-  held_pre_offset_ = take(window_ * copies_ * int64_t{sizeof(float)});
-  held_image_offset_ = take(window_);
+  held_x_offset_ = take(ring_size_ * stream_elements_ * int64_t{sizeof(Bf16)});
+  held_pre_offset_ = take(ring_size_ * copies_ * int64_t{sizeof(float)});
+  held_image_offset_ = take(ring_size_);
 }
 
 std::byte* StateLayout::ring(std::byte* state, int32_t layer) const {
@@ -83,15 +83,15 @@ int32_t* StateLayout::engram_id(std::byte* state, int64_t position) const {
 }
 
 Bf16* StateLayout::held_x(std::byte* state, int64_t position) const {
-  return reinterpret_cast<Bf16*>(state + held_x_offset_) + position % window_ * stream_elements_;
+  return reinterpret_cast<Bf16*>(state + held_x_offset_) + position % ring_size_ * stream_elements_;
 }
 
 float* StateLayout::held_pre(std::byte* state, int64_t position) const {
-  return reinterpret_cast<float*>(state + held_pre_offset_) + position % window_ * copies_;
+  return reinterpret_cast<float*>(state + held_pre_offset_) + position % ring_size_ * copies_;
 }
 
 uint8_t* StateLayout::held_image(std::byte* state, int64_t position) const {
-  return reinterpret_cast<uint8_t*>(state + held_image_offset_) + position % window_;
+  return reinterpret_cast<uint8_t*>(state + held_image_offset_) + position % ring_size_;
 }
 
 }  // namespace fathom::model

@@ -63,7 +63,7 @@ class StateLayout {
   // Compressed id of a position, -1 = dead (inside an image); the last kHistory positions are kept.
   int32_t* engram_id(std::byte* state, int64_t position) const;
   // Entrance of the first decoder layer at a position: stream [copies, hidden], pre [copies], 1 =
-  // image.  The last window() positions are kept.
+  // image.  The last ring_size() positions are kept: a window is left when drafts are taken back.
   Bf16* held_x(std::byte* state, int64_t position) const;
   float* held_pre(std::byte* state, int64_t position) const;
   uint8_t* held_image(std::byte* state, int64_t position) const;

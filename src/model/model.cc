@@ -72,6 +72,14 @@ int64_t Model::num_logit_rows(const Batch& batch) {
   return n;
 }
 
+void Model::set_history(std::byte* state, int64_t position, std::span<int32_t> ids) const {
+  int64_t p = position - std::ssize(ids);
+  for (int32_t& id : ids) {
+    if (id != kDeadId) id = class_map_[static_cast<size_t>(id)];
+    stream_.copy(state_layout_.engram_id(state, p++), &id, sizeof id);
+  }
+}
+
 Status Model::forward(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
   return pass_->run(batch, logits, probe);
 }

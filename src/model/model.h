@@ -47,6 +47,11 @@ class Model {
   // Logits a batch asks for: the sum of num_logits.
   static int64_t num_logit_rows(const Batch& batch);
 
+  // What STATE keeps of the ids before `position`, for a sequence that starts there without their
+  // rows (encoder replay): the Engram classes of `ids`, which end at `position`; kDeadId: inside an
+  // image.  In stream order; `ids` is written over and must stay until stream.synchronize().
+  void set_history(std::byte* state, int64_t position, std::span<int32_t> ids) const;
+
   // Computes the batch: updates PAGES and STATE of its sequences (in memory of the device) and
   // writes fp32 `logits` [num_logit_rows, vocab] of the host, segments in order.  Ids must be in
   // range and blocks present (the caller checks requests).  An error is one of the device: every

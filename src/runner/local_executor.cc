@@ -2,12 +2,24 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <exception>
+#include <new>
+#include <string>
 
 #include "base/check.h"
 #include "model/state_image.h"
 
 namespace fathom::runner {
+namespace {
+
+Status nan_error(int64_t position) {
+  return Status(StatusCode::kInternal,
+                "the model's output at position " + std::to_string(position) + " is not a number");
+}
+
+}  // namespace
 
 Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(model::Model& model,
                                                              const ExecutorOptions& options) {
@@ -43,26 +55,26 @@ LocalExecutor::~LocalExecutor() {
   if (thread_.joinable()) thread_.join();
 }
 
-void LocalExecutor::submit(StepPlan plan) {
+void LocalExecutor::submit(const StepPlan& plan) {
   if (!thread_.joinable()) {
-    results_.push_back(run(plan));
+    FATHOM_CHECK(num_submitted_ - num_taken_ < kMaxInFlight) << "too many steps in flight";
+    run(plan, results_[static_cast<size_t>(num_submitted_++ % kMaxInFlight)]);
+    num_done_ = num_submitted_;
     return;
   }
   {
     const std::lock_guard lock(mutex_);
-    FATHOM_CHECK(plans_.size() + results_.size() < kMaxInFlight) << "too many steps in flight";
-    plans_.push_back(std::move(plan));
+    FATHOM_CHECK(num_submitted_ - num_taken_ < kMaxInFlight) << "too many steps in flight";
+    plans_[static_cast<size_t>(num_submitted_++ % kMaxInFlight)] = &plan;
   }
   changed_.notify_all();
 }
 
-StepResult LocalExecutor::wait() {
+void LocalExecutor::wait(StepResult& result) {
   std::unique_lock lock(mutex_);
-  FATHOM_CHECK(thread_.joinable() || !results_.empty()) << "no step is in flight";
-  changed_.wait(lock, [this] { return !results_.empty(); });
-  StepResult result = std::move(results_.front());
-  results_.pop_front();
-  return result;
+  FATHOM_CHECK(num_taken_ < num_submitted_) << "no step is in flight";
+  changed_.wait(lock, [this] { return num_taken_ < num_done_; });
+  std::swap(result, results_[static_cast<size_t>(num_taken_++ % kMaxInFlight)]);
 }
 
 std::optional<int64_t> LocalExecutor::cache_bytes() const {
@@ -75,47 +87,58 @@ std::optional<int64_t> LocalExecutor::cache_bytes() const {
 void LocalExecutor::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || !plans_.empty(); });
+    changed_.wait(lock, [this] { return stop_ || num_done_ < num_submitted_; });
     if (stop_) return;
-    // The plan stays in the queue while it runs, so that it counts as in flight.
-    const StepPlan& plan = plans_.front();
+    const auto i = static_cast<size_t>(num_done_ % kMaxInFlight);
+    const StepPlan& plan = *plans_[i];
     lock.unlock();
-    StepResult result = run(plan);
+    run(plan, results_[i]);
     lock.lock();
-    plans_.pop_front();
-    results_.push_back(std::move(result));
+    ++num_done_;
     changed_.notify_all();
   }
 }
 
-StepResult LocalExecutor::run(const StepPlan& plan) {
+void LocalExecutor::run(const StepPlan& plan, StepResult& result) {
   const auto start = std::chrono::steady_clock::now();
-  StepResult result{.step = plan.step};
+  Status error;
+  result.clear();
+  try {
+    error = carry_out(plan, result);
+  } catch (const std::bad_alloc&) {
+    error =
+        Status(StatusCode::kResourceExhausted,
+               "the machine has no memory left for a step of " + std::to_string(plan.ids.size()) +
+                   " tokens; give it a smaller --chunk, --max-batch or --kv-memory");
+  } catch (const std::exception& e) {
+    error = Status(StatusCode::kInternal, std::string("a step failed: ") + e.what());
+  }
+  if (!error.ok()) result.clear();
+  result.step = plan.step;
+  result.error = std::move(error);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
   prepare(plan);
-  model::Batch batch;
-  for (const SegmentPlan& s : plan.segments) batch.segments.push_back(bind(s));
+  model::Batch& batch = batch_;
+  batch.segments.clear();
+  for (const SegmentPlan& s : plan.segments) batch.segments.push_back(bind(plan, s));
   const auto vocab = static_cast<size_t>(model_.config().vocab_size);
   const auto num_logits = static_cast<size_t>(model::Model::num_logit_rows(batch));
   if (logits_.size() < num_logits * vocab) logits_.resize(num_logits * vocab);
-  if (!batch.segments.empty()) {
-    if (Status status = model_.forward(batch, logits_); !status.ok()) {
-      result.error = std::move(status);
-      return result;
-    }
-  }
+  if (!batch.segments.empty()) FATHOM_TRY(model_.forward(batch, logits_));
 
   auto rest = std::span<const float>(logits_);
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const SegmentPlan& s = plan.segments[i];
     const auto rows = static_cast<size_t>(batch.segments[i].num_logits);
-    slots_[static_cast<size_t>(s.slot)].position = s.start + static_cast<int64_t>(s.ids.size());
-    if (s.prompt_logprobs >= 0) add_prompt_logprobs(s, rest.first(rows * vocab), result);
+    slots_[static_cast<size_t>(s.slot)].position = s.end();
+    if (s.prompt_logprobs >= 0) add_prompt_logprobs(plan, s, rest.first(rows * vocab), result);
     if (s.sample) result.tokens.push_back(sample(s, rest.subspan((rows - 1) * vocab, vocab)));
     rest = rest.subspan(rows * vocab);
   }
-  save(plan, result);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return result;
+  return save(plan, result);
 }
 
 void LocalExecutor::prepare(const StepPlan& plan) {
@@ -130,9 +153,15 @@ void LocalExecutor::prepare(const StepPlan& plan) {
     slot.params = start.params;
     slot.seed = start.seed;
     slot.prompt = start.prompt;
-    slot.output = start.output;
+    slot.output.clear();
+    slot.output.reserve(static_cast<size_t>(start.max_tokens) + 1);
+    slot.output.assign(start.output.begin(), start.output.end());
+    slot.blocks.clear();
+    slot.blocks.reserve(static_cast<size_t>(
+        (std::ssize(start.prompt) + start.max_tokens) / model_.kv_layout().block_tokens() + 1));
     slot.stop_ids = start.stop_ids;
     slot.media = start.media;
+    slot.error = {};
     slot.last_token = 0;
     slot.position = 0;
     slot.pending_image = nullptr;
@@ -148,25 +177,29 @@ void LocalExecutor::prepare(const StepPlan& plan) {
   }
 }
 
-model::Segment LocalExecutor::bind(const SegmentPlan& plan) {
+model::Segment LocalExecutor::bind(const StepPlan& step, const SegmentPlan& plan) {
   Slot& slot = slots_[static_cast<size_t>(plan.slot)];
-  slot.ids = plan.ids;
+  const std::span<const int32_t> ids = step.ids_of(plan);
+  slot.ids.assign(ids.begin(), ids.end());
   for (int32_t& id : slot.ids) {
     if (id == kPendingToken) id = slot.last_token;
   }
-  slot.blocks.clear();
-  for (const BlockId block : plan.blocks) slot.blocks.push_back(storage_->block(block));
+  for (const BlockId block : step.blocks_of(plan)) {
+    slot.blocks.push_back(storage_->block(block));
+  }
   if (slot.pending_image != nullptr) {
     model::restore_state(model_.config(), model_.state_layout(), model_.kv_layout(),
                          model_.stream(), *slot.pending_image, slot.state.data(),
                          slot.blocks.data());
     slot.pending_image = nullptr;
+    slot.position = plan.start;
   }
+  if (slot.position == 0 && plan.start > 0) begin_at(slot, plan.start);
   model::Segment s;
   s.state = slot.state.data();
   s.blocks = slot.blocks.data();
   s.start = plan.start;
-  s.num_rows = static_cast<int32_t>(plan.ids.size());
+  s.num_rows = plan.num_rows;
   s.ids = slot.ids;
   s.pages_from = plan.pages_from;
   s.window_floor = plan.window_floor;
@@ -175,6 +208,23 @@ model::Segment LocalExecutor::bind(const SegmentPlan& plan) {
   s.num_logits = plan.prompt_logprobs >= 0 ? s.num_rows : plan.sample ? 1 : 0;
   bind_media(slot, s);
   return s;
+}
+
+// A slot that starts at window_floor > 0 without an image: windows begin empty there, and what is
+// left of the rows before are the Engram ids.
+void LocalExecutor::begin_at(Slot& slot, int64_t position) {
+  const int64_t first = std::max<int64_t>(0, position - model::StateLayout::kHistory);
+  std::vector<int32_t>& ids = slot.ids_before;
+  ids.clear();
+  for (int64_t p = first; p < position; ++p) {
+    const bool is_prompt = p < std::ssize(slot.prompt);
+    ids.push_back(is_prompt ? slot.prompt[static_cast<size_t>(p)]
+                            : slot.output[static_cast<size_t>(p - std::ssize(slot.prompt))]);
+    for (const MediaSegment& m : slot.media) {
+      if (p >= m.position && p < m.position + m.num_tokens) ids.back() = model::kDeadId;
+    }
+  }
+  model_.set_history(slot.state.data(), position, ids);
 }
 
 // Marks the segment's rows inside images, and gives them their embeddings.
@@ -205,17 +255,22 @@ void LocalExecutor::bind_media(Slot& slot, model::Segment& segment) {
 SampledToken LocalExecutor::sample(const SegmentPlan& plan, std::span<const float> logits) {
   Slot& slot = slots_[static_cast<size_t>(plan.slot)];
   SampledToken out{.slot = plan.slot};
+  if (!slot.error.ok()) {
+    out.error = slot.error;
+    return out;
+  }
   if (plan.forced_token >= 0) {
     out.token = plan.forced_token;
     if (slot.params.logprobs >= 0) {
       sampler::Sample raw = sampler::raw_logprobs(logits, out.token, slot.params.logprobs);
       out.logprob = raw.logprob;
       out.top = std::move(raw.top);
+      if (std::isnan(out.logprob)) out.error = nan_error(plan.end() - 1);
+      if (!out.error.ok()) return out;
     }
   } else {
     Result<sampler::Sample> drawn = sampler_.sample(
-        logits, slot.params, slot.seed, plan.start + static_cast<int64_t>(plan.ids.size()),
-        {slot.prompt, slot.output}, /*allowed=*/{},
+        logits, slot.params, slot.seed, plan.end(), {slot.prompt, slot.output}, /*allowed=*/{},
         std::ssize(slot.output) < slot.params.min_tokens ? std::span<const int32_t>(slot.stop_ids)
                                                          : std::span<const int32_t>());
     if (!drawn) {
@@ -231,34 +286,44 @@ SampledToken LocalExecutor::sample(const SegmentPlan& plan, std::span<const floa
   return out;
 }
 
-void LocalExecutor::add_prompt_logprobs(const SegmentPlan& plan, std::span<const float> logits,
-                                        StepResult& result) {
+void LocalExecutor::add_prompt_logprobs(const StepPlan& step, const SegmentPlan& plan,
+                                        std::span<const float> logits, StepResult& result) {
   const auto vocab = static_cast<size_t>(model_.config().vocab_size);
-  for (size_t r = 0; r < plan.ids.size(); ++r) {
-    const int32_t next = r + 1 < plan.ids.size() ? plan.ids[r + 1] : plan.next_id;
+  const std::span<const int32_t> ids = step.ids_of(plan);
+  for (size_t r = 0; r < ids.size(); ++r) {
+    const int32_t next = r + 1 < ids.size() ? ids[r + 1] : plan.next_id;
     if (next < 0) continue;
     sampler::Sample raw =
         sampler::raw_logprobs(logits.subspan(r * vocab, vocab), next, plan.prompt_logprobs);
+    if (std::isnan(raw.logprob)) {
+      slots_[static_cast<size_t>(plan.slot)].error =
+          nan_error(plan.start + static_cast<int64_t>(r));
+      return;
+    }
     result.prompt_logprobs.push_back(
         {plan.slot,
          {plan.start + static_cast<int64_t>(r) + 1, {next, raw.logprob}, std::move(raw.top)}});
   }
 }
 
-void LocalExecutor::save(const StepPlan& plan, StepResult& result) {
+Status LocalExecutor::save(const StepPlan& plan, StepResult& result) {
   for (const StateSave& s : plan.saves) {
     Slot& slot = slots_[static_cast<size_t>(s.slot)];
-    std::vector<std::byte>& image = images_[s.image];
-    image = model::save_state(model_.config(), model_.state_layout(), model_.kv_layout(),
-                              model_.stream(), slot.state.data(), slot.blocks.data(), slot.position,
-                              s.decoder_windows);
-    if (Status status = model_.stream().synchronize(); !status.ok()) {
-      result.error = std::move(status);
-      return;
+    try {
+      std::vector<std::byte> image = model::save_state(
+          model_.config(), model_.state_layout(), model_.kv_layout(), model_.stream(),
+          slot.state.data(), slot.blocks.data(), slot.position, s.decoder_windows);
+      FATHOM_TRY(model_.stream().synchronize());
+      const auto bytes = static_cast<int64_t>(image.size());
+      result.saved.reserve(plan.saves.size());
+      images_.emplace(s.image, std::move(image));
+      image_bytes_ += bytes;
+      result.saved.push_back({s.image, bytes});
+    } catch (const std::bad_alloc&) {
+      // Only a memory of work done: the sequence goes on without it.
     }
-    image_bytes_ += static_cast<int64_t>(image.size());
-    result.saved.push_back({s.image, static_cast<int64_t>(image.size())});
   }
+  return Status();
 }
 
 }  // namespace fathom::runner

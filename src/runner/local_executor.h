@@ -5,12 +5,17 @@
 // next one waits in a queue while one runs, without it submit() runs the step itself (for
 // debugging: the results are the same).
 //
+// What fails: no memory, or an exception from below, fails the step (StepResult::error), and the
+// executor goes on with the next; its sequences must start again.  A NaN among a sequence's logits
+// fails that sequence only (SampledToken::error).  An image for which there is no memory is not
+// saved, and no result names it.
+//
 // Thread: submit and wait belong to one thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,8 +43,8 @@ class LocalExecutor : public Executor {
                                                        const ExecutorOptions& options);
   ~LocalExecutor() override;
 
-  void submit(StepPlan plan) override;
-  StepResult wait() override;
+  void submit(const StepPlan& plan) override;
+  void wait(StepResult& result) override;
 
   // Memory of blocks, slots and saved images by now; nullopt where the system does not say.
   // Thread: any.
@@ -53,13 +58,15 @@ class LocalExecutor : public Executor {
     std::vector<int32_t> prompt, output;
     std::vector<int32_t> stop_ids;
     std::vector<MediaSegment> media;
+    std::vector<const std::byte*> blocks;  // the sequence's table, as far as it was sent
     // Of the segment being run.
     std::vector<int32_t> ids;
-    std::vector<const std::byte*> blocks;
+    std::vector<int32_t> ids_before;
     std::vector<uint8_t> is_image;
     std::vector<const Bf16*> embeddings;
     const std::vector<std::byte>* pending_image =
-        nullptr;  // restored when a segment brings the blocks
+        nullptr;   // restored when a segment brings the blocks
+    Status error;  // of a row that sampled nothing; the next sampled token reports it
     int32_t last_token = 0;
     int64_t position = 0;  // rows computed
   };
@@ -67,14 +74,16 @@ class LocalExecutor : public Executor {
   LocalExecutor(model::Model& model, const ExecutorOptions& options,
                 std::unique_ptr<kvtier::PagedStorage> storage, std::vector<Buffer> states);
   void work();
-  StepResult run(const StepPlan& plan);
+  void run(const StepPlan& plan, StepResult& result);
+  Status carry_out(const StepPlan& plan, StepResult& result);
   void prepare(const StepPlan& plan);
-  model::Segment bind(const SegmentPlan& plan);
+  model::Segment bind(const StepPlan& plan, const SegmentPlan& segment);
   static void bind_media(Slot& slot, model::Segment& segment);
+  void begin_at(Slot& slot, int64_t position);
   SampledToken sample(const SegmentPlan& plan, std::span<const float> logits);
-  void add_prompt_logprobs(const SegmentPlan& plan, std::span<const float> logits,
-                           StepResult& result);
-  void save(const StepPlan& plan, StepResult& result);
+  void add_prompt_logprobs(const StepPlan& plan, const SegmentPlan& segment,
+                           std::span<const float> logits, StepResult& result);
+  Status save(const StepPlan& plan, StepResult& result);
 
   model::Model& model_;
   std::unique_ptr<kvtier::PagedStorage> storage_;
@@ -83,11 +92,14 @@ class LocalExecutor : public Executor {
   std::unordered_map<ImageId, std::vector<std::byte>> images_;
   std::atomic<int64_t> image_bytes_{0};
   std::vector<float> logits_;
+  model::Batch batch_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<StepPlan> plans_;
-  std::deque<StepResult> results_;
+  // By number of the step modulo their size.  A plan belongs to the caller, see Executor::submit.
+  std::array<const StepPlan*, kMaxInFlight> plans_{};
+  std::array<StepResult, kMaxInFlight> results_;
+  int64_t num_submitted_ = 0, num_done_ = 0, num_taken_ = 0;
   bool stop_ = false;
   std::thread thread_;  // none if steps are synchronous
 };

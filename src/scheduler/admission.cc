@@ -136,7 +136,8 @@ void Scheduler::Impl::replay_windows(const Sequence& s, StartPoint& point) const
   if (!options.replay_windows || s.is_exact()) return;
   const int64_t found = point.pages_from;
   const bool is_first = s.cached_tokens < 0;
-  const int64_t floor = is_first ? found - options.window : s.window_floor;
+  // At an even position: groups of two tokens are complete there.
+  const int64_t floor = is_first ? (found - options.window) / 2 * 2 : s.window_floor;
   if (floor <= 0 || floor >= found || (is_first && point.position >= floor)) return;
   point.position = point.window_floor = floor;
   point.image = 0;
@@ -149,7 +150,12 @@ void Scheduler::Impl::start(Sequence& s, const StartPoint& point, StepPlan& plan
   free_slots.pop_back();
   s.phase = Phase::kRunning;
   running.push_back(&s);
-  s.blocks = point.found;
+  // Room for all that it may become, so that no later step allocates.
+  s.tokens.reserve(static_cast<size_t>(s.num_prompt + s.spec.max_tokens));
+  s.keys.reserve(static_cast<size_t>(s.max_rows() / options.block_tokens + 1));
+  s.blocks.reserve(static_cast<size_t>(blocks_for(s.max_rows())) + 1);
+  s.blocks.assign(point.found.begin(), point.found.end());
+  s.num_sent_blocks = 0;
   s.num_published = static_cast<int64_t>(point.found.size());
   const int64_t num_new = blocks_for(s.num_known()) - static_cast<int64_t>(point.found.size());
   FATHOM_CHECK(pool.allocate(static_cast<int32_t>(num_new), s.blocks)) << num_new;
@@ -158,6 +164,7 @@ void Scheduler::Impl::start(Sequence& s, const StartPoint& point, StepPlan& plan
   plan.starts.push_back({.slot = s.slot,
                          .params = s.spec.params,
                          .seed = s.spec.seed,
+                         .max_tokens = s.spec.max_tokens,
                          .prompt = {s.tokens.begin(), prompt_end},
                          .output = {prompt_end, s.tokens.end()},
                          .stop_ids = s.ends,

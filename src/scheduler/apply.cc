@@ -8,29 +8,28 @@
 
 namespace fathom::scheduler {
 
-std::vector<TokenEvent> Scheduler::Impl::apply(const StepResult& result) {
-  std::vector<TokenEvent> events;
+void Scheduler::Impl::apply(const StepResult& result, std::vector<TokenEvent>& events) {
   if (in_flight.empty() || in_flight.front().step != result.step) {
     FATHOM_CHECK(result.tokens.empty() && result.saved.empty())
         << "step " << result.step << " is not the oldest in flight";
-    return events;
+    return;
   }
   StepRecord done = std::move(in_flight.front());
-  in_flight.pop_front();
+  in_flight.erase(in_flight.begin());
   if (result.error.ok()) cost.add(done.num_rows, result.seconds);
 
   if (result.error.ok()) forward_prompt_logprobs(done, result);
   apply_rows(done, result, events);
   apply_saves(done, result);
-  for (Sequence* s : std::exchange(touched, {})) {
+  for (Sequence* s : touched) {
     s->is_touched = false;
     settle(*s);
   }
+  touched.clear();
   done.rows.clear();
   done.saves.clear();
   done.num_rows = 0;
   spare.push_back(std::move(done));
-  return events;
 }
 
 // A sequence stays until every work of the result that names it is done.
@@ -45,7 +44,7 @@ void Scheduler::Impl::apply_rows(const StepRecord& done, const StepResult& resul
                                  std::vector<TokenEvent>& events) {
   for (const RowWork& work : done.rows) touch(*work.sequence);
   for (const SaveWork& save : done.saves) touch(*save.sequence);
-  events.reserve(result.tokens.size());
+  events.reserve(events.size() + result.tokens.size());
   size_t next = 0;
   for (const RowWork& work : done.rows) {
     Sequence& s = *work.sequence;

@@ -15,13 +15,13 @@ constexpr int64_t kLeastChunk = 16;
 
 }  // namespace
 
-StepPlan Scheduler::Impl::make_plan() {
+void Scheduler::Impl::make_plan(StepPlan& plan) {
   FATHOM_CHECK(in_flight.size() < Executor::kMaxInFlight) << "apply() the oldest step first";
-  StepPlan plan;
+  plan.clear();
   plan.step = ++step;
   // What is dropped from here on may be loaded by this very plan, so it goes with the next one.
-  plan.drops = std::exchange(drops, {});
-  if (!spare.empty()) {
+  plan.drops.swap(drops);
+  if (record.rows.capacity() == 0 && !spare.empty()) {
     record = std::move(spare.back());
     spare.pop_back();
   }
@@ -36,9 +36,8 @@ StepPlan Scheduler::Impl::make_plan() {
   if (has_work(plan)) {
     stats.computed_tokens += record.num_rows;
     in_flight.push_back(std::move(record));
+    record = {};
   }
-  record = {};
-  return plan;
 }
 
 void Scheduler::Impl::sort_running() {
@@ -120,11 +119,17 @@ void Scheduler::Impl::add_segment(Sequence& s, int64_t end, StepPlan& plan) {
   SegmentPlan& segment = plan.segments.emplace_back();
   segment.slot = s.slot;
   segment.start = s.planned;
+  segment.num_rows = static_cast<int32_t>(end - s.planned);
+  segment.first_id = static_cast<int32_t>(plan.ids.size());
   const int64_t known_end = std::min(end, s.num_tokens());
-  segment.ids.reserve(static_cast<size_t>(end - s.planned));
-  segment.ids.assign(s.tokens.begin() + s.planned, s.tokens.begin() + known_end);
-  segment.ids.resize(static_cast<size_t>(end - s.planned), kPendingToken);
-  segment.blocks.assign(s.blocks.begin(), s.blocks.begin() + blocks_for(end));
+  plan.ids.insert(plan.ids.end(), s.tokens.begin() + s.planned, s.tokens.begin() + known_end);
+  plan.ids.resize(static_cast<size_t>(segment.first_id + segment.num_rows), kPendingToken);
+  segment.first_block = static_cast<int32_t>(plan.blocks.size());
+  const int64_t num_blocks = std::max(s.num_sent_blocks, blocks_for(end));
+  segment.num_blocks = static_cast<int32_t>(num_blocks - s.num_sent_blocks);
+  plan.blocks.insert(plan.blocks.end(), s.blocks.begin() + s.num_sent_blocks,
+                     s.blocks.begin() + num_blocks);
+  s.num_sent_blocks = num_blocks;
   segment.pages_from = s.pages_from;
   segment.window_floor = s.window_floor;
   if (!s.is_exact()) {

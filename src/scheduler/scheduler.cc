@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/executor.h"
 #include "kvcache/prefix_hasher.h"
 #include "scheduler/scheduler_parts.h"
 
@@ -56,8 +57,10 @@ Scheduler::Impl::Impl(const SchedulerOptions& o)
       point_budget_bytes(o.resume_budget_bytes - o.resume_budget_bytes / 2),
       own_budget_bytes(o.resume_budget_bytes / 2),
       pool(o.num_blocks),
-      points(point_budget_bytes, o.block_tokens) {
+      points(point_budget_bytes, o.block_tokens),
+      cost(o.cost_table) {
   for (SlotId slot = o.num_slots; slot-- > 0;) free_slots.push_back(slot);
+  in_flight.reserve(Executor::kMaxInFlight);
 }
 
 Scheduler::Scheduler(const SchedulerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -114,8 +117,20 @@ bool Scheduler::cancel(RequestId request, int32_t index) {
   return was_there;
 }
 
-StepPlan Scheduler::plan() { return impl_->make_plan(); }
-std::vector<TokenEvent> Scheduler::apply(const StepResult& result) { return impl_->apply(result); }
+void Scheduler::plan(StepPlan& plan) { impl_->make_plan(plan); }
+StepPlan Scheduler::plan() {
+  StepPlan plan;
+  impl_->make_plan(plan);
+  return plan;
+}
+void Scheduler::apply(const StepResult& result, std::vector<TokenEvent>& events) {
+  impl_->apply(result, events);
+}
+std::vector<TokenEvent> Scheduler::apply(const StepResult& result) {
+  std::vector<TokenEvent> events;
+  impl_->apply(result, events);
+  return events;
+}
 std::vector<PromptLogprobEvent> Scheduler::take_prompt_logprobs() {
   return std::exchange(impl_->prompt_logprobs, {});
 }

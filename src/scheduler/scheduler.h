@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "core/block_key.h"
+#include "core/cost_table.h"
 #include "core/step_plan.h"
 #include "fathom/request.h"
 
@@ -44,8 +45,10 @@ struct SchedulerOptions {
   bool replay_windows = false;
   BlockKey namespace_key;
   PrefillMode prefill = PrefillMode::kReplay;
-  // 0: none.  Else chunks shrink so that steps with decodes stay below.
+  // 0: none.  Else chunks shrink so that steps with decodes stay below, as far as the cost table
+  // knows; without one it is learned from the steps that run.
   double decode_latency_target_s = 0;
+  CostTable cost_table;
   int64_t age_boost_steps = 200;  // > 0
 };
 
@@ -101,10 +104,13 @@ class Scheduler {
   bool cancel(RequestId request, int32_t index = kAllSamples);
   static constexpr int32_t kAllSamples = -1;
 
-  // The next step; without work if nothing can be computed now.  At most two are in flight.
+  // The next step, in place of what `plan` held; without work if nothing can be computed now.  At
+  // most two are in flight.  Steps of decodes allocate nothing once `plan` has grown.
+  void plan(StepPlan& plan);
   StepPlan plan();
-  // Takes the result of the oldest step in flight; returns what clients see, in order.  Tokens of
+  // Takes the result of the oldest step in flight; appends what clients see, in order.  Tokens of
   // sequences that ended in the meantime are dropped.
+  void apply(const StepResult& result, std::vector<TokenEvent>& events);
   std::vector<TokenEvent> apply(const StepResult& result);
   // Prompt log-probabilities that came with the results since the last call, by position.
   std::vector<PromptLogprobEvent> take_prompt_logprobs();

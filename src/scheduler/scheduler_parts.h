@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,7 +63,7 @@ struct Scheduler::Impl {
   explicit Impl(const SchedulerOptions& options);
 
   // planning.cc
-  StepPlan make_plan();
+  void make_plan(StepPlan& plan);
   void sort_running();
   void plan_closing_saves(StepPlan& plan);
   void plan_decodes(StepPlan& plan);
@@ -104,7 +103,7 @@ struct Scheduler::Impl {
   void pass_on_followers(Sequence& s);
 
   // apply.cc
-  std::vector<TokenEvent> apply(const StepResult& result);
+  void apply(const StepResult& result, std::vector<TokenEvent>& events);
   void apply_rows(const StepRecord& record, const StepResult& result,
                   std::vector<TokenEvent>& events);
   void take_token(Sequence& s, const SampledToken& token, std::vector<TokenEvent>& events);
@@ -142,14 +141,14 @@ struct Scheduler::Impl {
   std::unordered_map<RequestId, std::vector<Sequence*>> requests;
   std::map<int32_t, std::map<int64_t, Sequence*>> waiting;  // by priority, arrival
   int64_t num_waiting = 0;
-  std::vector<Sequence*> running;    // in order at the time of the last plan
-  std::vector<Sequence*> closing;    // ended; an image of their STATE is wanted
-  std::vector<SlotId> free_slots;    // used from the back
-  std::vector<ImageId> drops;        // for the next plan
-  std::deque<StepRecord> in_flight;  // oldest first
-  StepRecord record;                 // of the plan being made
-  std::vector<StepRecord> spare;     // records that keep their memory
-  std::vector<Sequence*> touched;    // by the result being applied
+  std::vector<Sequence*> running;     // in order at the time of the last plan
+  std::vector<Sequence*> closing;     // ended; an image of their STATE is wanted
+  std::vector<SlotId> free_slots;     // used from the back
+  std::vector<ImageId> drops;         // for the next plan
+  std::vector<StepRecord> in_flight;  // oldest first
+  StepRecord record;                  // of the plan being made
+  std::vector<StepRecord> spare;      // records that keep their memory
+  std::vector<Sequence*> touched;     // by the result being applied
   std::vector<PromptLogprobEvent> prompt_logprobs;
   std::vector<std::pair<int64_t, Sequence*>> order;  // scratch of sort_running
 

@@ -42,6 +42,7 @@ struct Sequence {
   // Memory.
   SlotId slot = -1;
   std::vector<BlockId> blocks;
+  int64_t num_sent_blocks = 0;  // leading blocks that the executor's table has
   int64_t num_published = 0;    // leading blocks that have their key or came with one
   int32_t works_in_flight = 0;  // steps in flight with rows of it, saves in flight of its slot
 

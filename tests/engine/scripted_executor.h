@@ -85,7 +85,7 @@ class ScriptedExecutor : public Executor {
     script_->fault_ = fake_.fault();
   }
 
-  void submit(StepPlan plan) override {
+  void submit(const StepPlan& plan) override {
     for (const SlotStart& start : plan.starts) tags_[start.slot] = start.prompt.front();
     Tags tags;
     for (const SegmentPlan& s : plan.segments) tags.push_back(tags_[s.slot]);
@@ -94,14 +94,13 @@ class ScriptedExecutor : public Executor {
       script_->submitted_.push_back(tags);
     }
     in_flight_.push_back(std::move(tags));
-    fake_.submit(std::move(plan));
+    fake_.submit(plan);
   }
-  StepResult wait() override {
+  void wait(StepResult& result) override {
     script_->pass();
-    StepResult result = fake_.wait();
+    fake_.wait(result);
     if (script_->damage) script_->damage(in_flight_.front(), result);
     in_flight_.pop_front();
-    return result;
   }
 
  private:

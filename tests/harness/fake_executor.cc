@@ -36,18 +36,35 @@ bool FakeExecutor::happens(double rate) {
   return rate > 0 && std::uniform_real_distribution<double>(0, 1)(rng_) < rate;
 }
 
-void FakeExecutor::submit(StepPlan plan) {
+void FakeExecutor::submit(const StepPlan& plan) {
   step_ = plan.step;
   if (plans_.size() >= kMaxInFlight) fail("too many steps in flight");
-  check_shape(plan);
-  if (!plans_.empty()) check_overlap(plans_.back(), plan);
-  plans_.push_back(std::move(plan));
+  Step step = unpack(plan);
+  check_shape(step);
+  if (!plans_.empty()) check_overlap(plans_.back(), step);
+  plans_.push_back(std::move(step));
 }
 
-void FakeExecutor::check_shape(const StepPlan& plan) {
+// Block tables as the executor keeps them: from their start, grown by what plans bring.
+FakeExecutor::Step FakeExecutor::unpack(const StepPlan& plan) {
+  Step step;
+  static_cast<StepPlan&>(step) = plan;
+  for (const SlotStart& start : plan.starts) tables_[start.slot].clear();
+  for (const SegmentPlan& s : plan.segments) {
+    Segment& segment = step.rows.emplace_back();
+    static_cast<SegmentPlan&>(segment) = s;
+    segment.ids.assign(plan.ids_of(s).begin(), plan.ids_of(s).end());
+    std::vector<BlockId>& table = tables_[s.slot];
+    table.insert(table.end(), plan.blocks_of(s).begin(), plan.blocks_of(s).end());
+    segment.blocks = table;
+  }
+  return step;
+}
+
+void FakeExecutor::check_shape(const Step& plan) {
   std::set<SlotId> with_rows;
   int64_t rows = 0;
-  for (const SegmentPlan& s : plan.segments) {
+  for (const Segment& s : plan.rows) {
     rows += static_cast<int64_t>(s.ids.size());
     if (!with_rows.insert(s.slot).second) fail(text("two segments for slot ", s.slot));
     if (s.ids.empty()) fail(text("no rows for slot ", s.slot));
@@ -62,19 +79,19 @@ void FakeExecutor::check_shape(const StepPlan& plan) {
 }
 
 // What a step in flight names is not given to another sequence.
-void FakeExecutor::check_overlap(const StepPlan& running, const StepPlan& next) {
+void FakeExecutor::check_overlap(const Step& running, const Step& next) {
   std::set<SlotId> used, restarted;
-  for (const SegmentPlan& s : running.segments) used.insert(s.slot);
+  for (const Segment& s : running.rows) used.insert(s.slot);
   for (const StateSave& s : running.saves) used.insert(s.slot);
   for (const SlotStart& s : next.starts) {
     restarted.insert(s.slot);
     if (used.contains(s.slot)) fail(text("a slot in flight was given away: ", s.slot));
   }
   std::map<BlockId, std::set<SlotId>> readers;
-  for (const SegmentPlan& s : running.segments) {
+  for (const Segment& s : running.rows) {
     for (const BlockId block : s.blocks) readers[block].insert(s.slot);
   }
-  for (const SegmentPlan& s : next.segments) {
+  for (const Segment& s : next.rows) {
     for (size_t i = 0; i < s.blocks.size(); ++i) {
       const int64_t last = static_cast<int64_t>(i + 1) * options_.block_tokens - 1;
       if (last < std::max(s.start, s.pages_from)) continue;  // not written
@@ -88,7 +105,7 @@ void FakeExecutor::check_overlap(const StepPlan& running, const StepPlan& next) 
 }
 
 StepResult FakeExecutor::wait() {
-  const StepPlan plan = std::move(plans_.front());
+  const Step plan = std::move(plans_.front());
   plans_.pop_front();
   step_ = plan.step;
   StepResult result{.step = plan.step};
@@ -100,7 +117,7 @@ StepResult FakeExecutor::wait() {
   int64_t rows = 0;
   if (!before_anything) {
     prepare(plan);
-    for (const SegmentPlan& segment : plan.segments) {
+    for (const Segment& segment : plan.rows) {
       rows += static_cast<int64_t>(segment.ids.size());
       run_segment(segment, result);
     }
@@ -110,15 +127,14 @@ StepResult FakeExecutor::wait() {
   result.seconds = options_.seconds_fixed + options_.seconds_per_row * static_cast<double>(rows);
   if (fails) {
     ++num_errors_;
-    for (const SegmentPlan& s : plan.segments)
-      slots_[static_cast<size_t>(s.slot)].is_poisoned = true;
+    for (const Segment& s : plan.rows) slots_[static_cast<size_t>(s.slot)].is_poisoned = true;
     result = {.step = plan.step};
     result.error = Status(StatusCode::kInternal, "injected failure of a step");
   }
   return result;
 }
 
-void FakeExecutor::prepare(const StepPlan& plan) {
+void FakeExecutor::prepare(const Step& plan) {
   for (const SlotStart& start : plan.starts) {
     Slot& slot = slots_[static_cast<size_t>(start.slot)];
     slot = {};
@@ -148,9 +164,9 @@ void FakeExecutor::prepare(const StepPlan& plan) {
     slot.encoder = image.encoder;
     slot.decoder = image.decoder;
     slot.held = image.held;
-    const auto segment = std::find_if(plan.segments.begin(), plan.segments.end(),
-                                      [&](const SegmentPlan& s) { return s.slot == load.slot; });
-    if (segment == plan.segments.end()) continue;
+    const auto segment = std::find_if(plan.rows.begin(), plan.rows.end(),
+                                      [&](const Segment& s) { return s.slot == load.slot; });
+    if (segment == plan.rows.end()) continue;
     const int64_t border = image.position - std::ssize(image.tail);
     for (int64_t p = border; p < image.position; ++p) {
       page(segment->blocks[static_cast<size_t>(p / options_.block_tokens)], p) =
@@ -191,7 +207,7 @@ void FakeExecutor::read_window(const Window& window, int64_t from, int64_t to, c
   }
 }
 
-bool FakeExecutor::check_segment(const SegmentPlan& s, Slot& slot) {
+bool FakeExecutor::check_segment(const Segment& s, Slot& slot) {
   const int64_t end = s.start + std::ssize(s.ids);
   // Windows that are filled by running their rows again.
   if (slot.position == 0 && !slot.has_image) slot.position = s.window_floor;
@@ -232,7 +248,7 @@ bool FakeExecutor::check_segment(const SegmentPlan& s, Slot& slot) {
   return true;
 }
 
-void FakeExecutor::run_segment(const SegmentPlan& s, StepResult& result) {
+void FakeExecutor::run_segment(const Segment& s, StepResult& result) {
   Slot& slot = slots_[static_cast<size_t>(s.slot)];
   if (slot.is_poisoned) {
     run_poisoned(s, result);
@@ -258,7 +274,7 @@ void FakeExecutor::run_segment(const SegmentPlan& s, StepResult& result) {
   if (s.sample) sample(s, slot, result);
 }
 
-void FakeExecutor::run_pages(const SegmentPlan& s, const Slot& slot) {
+void FakeExecutor::run_pages(const Segment& s, const Slot& slot) {
   for (int64_t p = 0; p < s.start + std::ssize(s.ids); ++p) {
     uint64_t& content = page(s.blocks[static_cast<size_t>(p / options_.block_tokens)], p);
     const uint64_t right = fake_page(slot.rows[static_cast<size_t>(p)]);
@@ -269,7 +285,7 @@ void FakeExecutor::run_pages(const SegmentPlan& s, const Slot& slot) {
   }
 }
 
-void FakeExecutor::run_decoder(const SegmentPlan& s, Slot& slot) {
+void FakeExecutor::run_decoder(const Segment& s, Slot& slot) {
   const int64_t end = s.start + std::ssize(s.ids), floor = s.decoder_floor;
   if (end < s.decoder_start) return;
   const bool has_prompt_end = s.start < s.decoder_start;
@@ -282,7 +298,7 @@ void FakeExecutor::run_decoder(const SegmentPlan& s, Slot& slot) {
   }
 }
 
-void FakeExecutor::add_prompt_logprobs(const SegmentPlan& s, const Slot& slot, StepResult& result) {
+void FakeExecutor::add_prompt_logprobs(const Segment& s, const Slot& slot, StepResult& result) {
   if (s.prompt_logprobs < 0) return;
   if (s.decoder_start != 0) fail("prompt log-probabilities without exact mode");
   const int64_t end = s.start + std::ssize(s.ids);
@@ -296,7 +312,7 @@ void FakeExecutor::add_prompt_logprobs(const SegmentPlan& s, const Slot& slot, S
   }
 }
 
-void FakeExecutor::sample(const SegmentPlan& s, Slot& slot, StepResult& result) {
+void FakeExecutor::sample(const Segment& s, Slot& slot, StepResult& result) {
   const int64_t end = s.start + std::ssize(s.ids);
   if (end < s.decoder_start) fail("sampled without a decoder row");
   const uint64_t row = fake_decoder_row(slot.rows[static_cast<size_t>(end - 1)], s.decoder_floor);
@@ -315,19 +331,19 @@ void FakeExecutor::sample(const SegmentPlan& s, Slot& slot, StepResult& result) 
   push_token(slot, token);
 }
 
-void FakeExecutor::spoil_pages(const SegmentPlan& s) {
+void FakeExecutor::spoil_pages(const Segment& s) {
   for (int64_t p = std::max(s.start, s.pages_from); p < s.start + std::ssize(s.ids); ++p) {
     page(s.blocks[static_cast<size_t>(p / options_.block_tokens)], p) = mix(0xbad, rng_());
   }
 }
 
 // A sequence that failed: its rows are garbage, and nobody may find them again.
-void FakeExecutor::run_poisoned(const SegmentPlan& s, StepResult& result) {
+void FakeExecutor::run_poisoned(const Segment& s, StepResult& result) {
   spoil_pages(s);
   if (s.sample) result.tokens.push_back({.slot = s.slot, .token = 0});
 }
 
-void FakeExecutor::save(const StepPlan& plan, StepResult& result) {
+void FakeExecutor::save(const Step& plan, StepResult& result) {
   for (const StateSave& s : plan.saves) {
     const Slot& slot = slots_[static_cast<size_t>(s.slot)];
     if (!seen_images_.insert(s.image).second) fail(text("an image number came twice: ", s.image));

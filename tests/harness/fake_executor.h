@@ -37,8 +37,9 @@ class FakeExecutor : public Executor {
  public:
   explicit FakeExecutor(const FakeExecutorOptions& options);
 
-  void submit(StepPlan plan) override;
-  StepResult wait() override;
+  void submit(const StepPlan& plan) override;
+  void wait(StepResult& result) override { result = wait(); }
+  StepResult wait();
 
   const std::string& fault() const { return fault_; }
   int num_images() const { return static_cast<int>(images_.size()); }
@@ -68,19 +69,29 @@ class FakeExecutor : public Executor {
     std::vector<BlockId> blocks;
   };
 
+  // With its ids and the slot's whole block table at that step.
+  struct Segment : SegmentPlan {
+    std::vector<int32_t> ids;
+    std::vector<BlockId> blocks;
+  };
+  struct Step : StepPlan {
+    std::vector<Segment> rows;
+  };
+
   void fail(const std::string& what);
-  void check_overlap(const StepPlan& running, const StepPlan& next);
-  void check_shape(const StepPlan& plan);
-  void prepare(const StepPlan& plan);
-  void run_segment(const SegmentPlan& segment, StepResult& result);
-  void spoil_pages(const SegmentPlan& segment);
-  void run_poisoned(const SegmentPlan& segment, StepResult& result);
-  bool check_segment(const SegmentPlan& segment, Slot& slot);
-  void run_pages(const SegmentPlan& segment, const Slot& slot);
-  void run_decoder(const SegmentPlan& segment, Slot& slot);
-  void sample(const SegmentPlan& segment, Slot& slot, StepResult& result);
-  void add_prompt_logprobs(const SegmentPlan& segment, const Slot& slot, StepResult& result);
-  void save(const StepPlan& plan, StepResult& result);
+  Step unpack(const StepPlan& plan);
+  void check_overlap(const Step& running, const Step& next);
+  void check_shape(const Step& plan);
+  void prepare(const Step& plan);
+  void run_segment(const Segment& segment, StepResult& result);
+  void spoil_pages(const Segment& segment);
+  void run_poisoned(const Segment& segment, StepResult& result);
+  bool check_segment(const Segment& segment, Slot& slot);
+  void run_pages(const Segment& segment, const Slot& slot);
+  void run_decoder(const Segment& segment, Slot& slot);
+  void sample(const Segment& segment, Slot& slot, StepResult& result);
+  void add_prompt_logprobs(const Segment& segment, const Slot& slot, StepResult& result);
+  void save(const Step& plan, StepResult& result);
   void push_token(Slot& slot, int32_t token);
   void push_row(Window& window, int64_t position, uint64_t row) const;
   void read_window(const Window& window, int64_t from, int64_t to, const Slot& slot, int64_t floor,
@@ -94,7 +105,8 @@ class FakeExecutor : public Executor {
   std::vector<Slot> slots_;
   std::map<ImageId, Image> images_;
   std::set<ImageId> seen_images_;
-  std::deque<StepPlan> plans_;
+  std::deque<Step> plans_;
+  std::map<SlotId, std::vector<BlockId>> tables_;
   std::string fault_;
   int64_t step_ = 0, num_rows_ = 0, num_errors_ = 0;
 };

@@ -69,6 +69,7 @@ model::Segment TestSequence::segment(std::span<const int32_t> ids, const StepOpt
   s.embeddings = options.embeddings;
   s.num_logits = options.num_logits;
   s.pages_from = pages_from_;
+  s.window_floor = options.window_floor;
   if (options.replay) {
     const int64_t rows =
         options.replay_rows > 0 ? options.replay_rows : model_.config().sliding_window;

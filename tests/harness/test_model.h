@@ -49,6 +49,7 @@ struct StepOptions {
   bool replay = false;        // with prompt_tokens: the decoder runs on the last W of them
   int64_t prompt_tokens = 0;  // 0: exact
   int64_t replay_rows = 0;    // 0: the window
+  int64_t window_floor = 0;   // as model::Segment
   std::vector<uint8_t> is_image = {};
   std::vector<const Bf16*> embeddings = {};
   model::LayerProbe* probe = nullptr;
@@ -63,6 +64,8 @@ class TestSequence {
   // One forward of the next ids; logits [num_logits, vocab].
   std::vector<float> step(std::span<const int32_t> ids, const StepOptions& options = {});
   int64_t position() const { return position_; }
+  // Takes the last `n` rows back, as those of drafts that were not accepted.
+  void roll_back(int64_t n) { position_ -= n; }
   // STATE as an image (model/state_image.h).
   std::vector<std::byte> save(bool decoder_windows);
   // Continues from an image on a copy of the pages of the first `cached` positions of another

@@ -13,6 +13,11 @@
 namespace fathom::model {
 namespace {
 
+Stream& stream() {
+  static Stream one(1);
+  return one;
+}
+
 // STATE and PAGES of a sequence with random contents.
 class Sequence {
  public:
@@ -39,11 +44,12 @@ class Sequence {
     }
   }
   std::vector<std::byte> save(int64_t position, bool decoder_windows) {
-    return save_state(config_, state_layout_, kv_layout_, state_.data(), table_.data(), position,
-                      decoder_windows);
+    return save_state(config_, state_layout_, kv_layout_, stream(), state_.data(), table_.data(),
+                      position, decoder_windows);
   }
   void restore(std::span<const std::byte> image) {
-    restore_state(config_, state_layout_, kv_layout_, image, state_.data(), table_.data());
+    restore_state(config_, state_layout_, kv_layout_, stream(), image, state_.data(),
+                  table_.data());
   }
   // Bytes of the page rows of [from, to).
   std::vector<uint8_t> rows(int64_t from, int64_t to) const {

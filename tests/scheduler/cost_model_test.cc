@@ -52,5 +52,42 @@ TEST(CostModel, AFallingLineIsTakenForNoise) {
   EXPECT_GE(*model.max_rows(1e-9), 0);
 }
 
+TEST(CostModel, ATableIsKnownBeforeAnyStep) {
+  const CostModel model({{1, 0.010}, {4, 0.010}, {64, 0.030}, {512, 0.200}});
+  EXPECT_NEAR(*model.seconds(1), 0.010, 1e-12);
+  EXPECT_NEAR(*model.seconds(34), 0.020, 1e-12);
+  EXPECT_NEAR(*model.seconds(1024), 0.400, 1e-12);
+  EXPECT_EQ(*model.max_rows(0.009), 0);
+  EXPECT_EQ(*model.max_rows(0.0201), 34);
+  EXPECT_EQ(*model.max_rows(0.4001), 1024);
+}
+
+TEST(CostModel, ATableFollowsTheStepsThatRun) {
+  CostModel model({{1, 0.010}, {100, 0.020}});
+  for (int i = 0; i < 300; ++i) model.add(100, 0.060);  // three times as slow
+  EXPECT_NEAR(*model.seconds(100), 0.060, 0.001);
+  EXPECT_NEAR(*model.seconds(1), 0.030, 0.001);
+  EXPECT_EQ(*model.max_rows(0.029), 0);
+}
+
+TEST(CostModel, MoreRowsNeverCostLess) {
+  CostModel model({{1, 0.010}, {2, 0.010}, {8, 0.011}, {9, 0.5}, {500, 0.6}});
+  for (int i = 0; i < 50; ++i) model.add(1 + i * 7 % 40, 0.01 * (1 + i % 5));
+  double before = 0;
+  for (int64_t rows = 1; rows < 2000; ++rows) {
+    EXPECT_GE(*model.seconds(rows), before) << rows;
+    before = *model.seconds(rows);
+  }
+  int64_t rows_before = 0;
+  for (double target = 0.001; target < 3; target += 0.01) {
+    const int64_t rows = *model.max_rows(target);
+    EXPECT_GE(rows, rows_before);
+    if (rows > 0) {
+      EXPECT_LE(*model.seconds(rows), target * 1.0001);
+    }
+    rows_before = rows;
+  }
+}
+
 }  // namespace
 }  // namespace fathom::scheduler

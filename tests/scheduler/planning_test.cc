@@ -37,9 +37,9 @@ TEST(Planning, DecodesComeFirstAndChunksFillTheStep) {
   d.add(4, some_ids(10, 4), 5);
   d.plan();
   ASSERT_EQ(d.last_plan.segments.size(), 3u);
-  EXPECT_EQ(d.last_plan.segments[0].ids.size(), 1u);
-  EXPECT_EQ(d.last_plan.segments[1].ids.size(), 1u);
-  EXPECT_EQ(d.last_plan.segments[2].ids.size(), 30u);
+  EXPECT_EQ(d.last_plan.segments[0].num_rows, 1);
+  EXPECT_EQ(d.last_plan.segments[1].num_rows, 1);
+  EXPECT_EQ(d.last_plan.segments[2].num_rows, 30);
   d.apply();
 }
 
@@ -58,7 +58,7 @@ TEST(Planning, ChunksEndWhereStateIsSaved) {
   std::vector<int64_t> ends;
   while (d.scheduler.stats().running + d.scheduler.stats().waiting > 0) {
     d.plan();
-    for (const SegmentPlan& s : d.last_plan.segments) ends.push_back(s.start + std::ssize(s.ids));
+    for (const SegmentPlan& s : d.last_plan.segments) ends.push_back(s.end());
     EXPECT_EQ(d.last_plan.saves.size(), d.last_plan.segments.size());
     d.apply();
   }
@@ -107,6 +107,41 @@ TEST(Planning, StopIdsAndTheEndTokenWaitForMinTokens) {
   d.run();
   EXPECT_EQ((d.tokens[{1, 0}]), request.forced);
   EXPECT_EQ(d.events[1].back().finish, FinishReason::kStop);
+}
+
+// The fake executor's clock: every step with a decode in it stays below the target, from the first
+// on, and prompts go on all the same.
+TEST(Planning, WithACostTableNoStepWithADecodeIsLongerThanTheTarget) {
+  SchedulerOptions options = small_options();
+  options.num_slots = 12;
+  options.step_tokens = 512;
+  options.num_blocks = 4000;
+  options.max_context = 8000;
+  options.resume_budget_bytes = 0;
+  for (const double target : {0.004, 0.006, 0.012, 0.030}) {
+    options.decode_latency_target_s = target;
+    auto executor = executor_options(options);
+    executor.seconds_fixed = 0.001;
+    executor.seconds_per_row = 0.0001;
+    options.cost_table = {{1, 0.0011}, {16, 0.0026}, {512, 0.0522}};
+    Driver d(options, executor);
+    for (RequestId id = 1; id <= 12; ++id) {
+      d.add(id, some_ids(200 + 40 * id, static_cast<uint64_t>(id)), 60);
+    }
+    int num_mixed = 0;
+    while (!d.scheduler.idle()) {
+      const StepPlan& plan = d.plan();
+      int64_t num_decodes = 0;
+      for (const SegmentPlan& s : plan.segments) num_decodes += s.num_rows == 1 ? 1 : 0;
+      const double seconds = 0.001 + 0.0001 * static_cast<double>(num_rows(plan));
+      if (num_decodes > 0 && num_rows(plan) > num_decodes) {
+        ++num_mixed;
+        EXPECT_LE(seconds, target * 1.001) << num_rows(plan) << " rows";
+      }
+      d.apply();
+    }
+    EXPECT_GT(num_mixed, 10) << target;
+  }
 }
 
 TEST(Planning, ALatencyTargetShrinksTheChunksBesideDecodes) {

@@ -138,7 +138,7 @@ class Driver {
 
 inline int64_t num_rows(const StepPlan& plan) {
   int64_t rows = 0;
-  for (const SegmentPlan& s : plan.segments) rows += std::ssize(s.ids);
+  for (const SegmentPlan& s : plan.segments) rows += s.num_rows;
   return rows;
 }
 

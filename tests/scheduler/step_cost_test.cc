@@ -38,7 +38,7 @@ TEST(StepCost, PlanAndApplyOf256SequencesTakeAtMost50Microseconds) {
     const StepPlan plan = scheduler.plan();
     is_decoding = plan.segments.size() == 256 &&
                   std::all_of(plan.segments.begin(), plan.segments.end(),
-                              [](const SegmentPlan& s) { return s.ids.size() == 1; });
+                              [](const SegmentPlan& s) { return s.num_rows == 1; });
     scheduler.apply(answer(plan));
   }
   std::vector<double> micros;

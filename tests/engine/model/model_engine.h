@@ -23,6 +23,7 @@ struct Condition {
   bool small_blocks = false;  // a sequence then asks for more of them often
   bool asynchronous = true;
   bool prefix_cache = true;
+  bool replay_windows = false;
   int64_t resume_every = 64;
   int64_t resume_budget_bytes = int64_t{1} << 28;
   uint64_t order = 0;  // != 0: requests in an order drawn from it
@@ -66,6 +67,7 @@ inline std::unique_ptr<EngineLoop> make_engine(const Condition& c, test::TestMod
   o.scheduler.resume_every = c.resume_every;
   o.scheduler.resume_budget_bytes = c.resume_budget_bytes;
   o.scheduler.prefix_cache = c.prefix_cache;
+  o.scheduler.replay_windows = c.replay_windows;
   return std::make_unique<EngineLoop>(o, *std::move(executor));
 }
 

@@ -1,0 +1,26 @@
+#include "core/step_plan.h"
+
+namespace fathom {
+
+void StepPlan::clear() {
+  step = 0;
+  starts.clear();
+  loads.clear();
+  copies.clear();
+  segments.clear();
+  ids.clear();
+  blocks.clear();
+  saves.clear();
+  drops.clear();
+}
+
+void StepResult::clear() {
+  step = 0;
+  tokens.clear();
+  prompt_logprobs.clear();
+  saved.clear();
+  seconds = 0;
+  error = {};
+}
+
+}  // namespace fathom
