@@ -114,7 +114,10 @@ ApiError finish_error(const TokenEvent& event) {
 
 void on_codec_thread(const Services& services, std::shared_ptr<Exchange> exchange,
                      std::function<void(const std::shared_ptr<Exchange>&)> work) {
-  const bool taken = services.codec.submit([exchange, work = std::move(work)] { work(exchange); });
+  const bool taken = services.codec.submit([exchange, work = std::move(work)] {
+    work(exchange);
+    exchange->body_done();
+  });
   if (taken) return;
   exchange->fail({.status = 429,
                   .message = "too many requests are waiting; try again later",

@@ -22,7 +22,14 @@ Exchange::~Exchange() {
   if (record_.status == 0) record_.status = responder_->closed() ? kClientClosed : 500;
   if (streaming_ && responder_->closed()) record_.status = kClientClosed;
   release();
+  body_done();
   if (hooks_.done) hooks_.done(record_);
+}
+
+void Exchange::body_done() {
+  if (std::exchange(body_done_, true)) return;
+  std::string().swap(request_.body);
+  if (hooks_.body_done) hooks_.body_done();
 }
 
 void Exchange::release() {

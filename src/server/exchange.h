@@ -21,6 +21,8 @@ namespace fathom::server {
 class Exchange {
  public:
   struct Hooks {
+    // Once, when the body and what was made of it are no longer in memory.
+    std::function<void()> body_done;
     // Once, before the client can see that the answer is whole, or when it has gone.
     std::function<void()> release;
     // Once, at the end.
@@ -38,6 +40,9 @@ class Exchange {
   const std::string& request_id() const { return record_.request_id; }
   const std::string& key() const { return record_.key; }  // name; "" if the server is open
   const std::string& route() const { return record_.route; }
+
+  // The body was used and is let go.
+  void body_done();
 
   // The whole answer.
   void reply(int status, std::string body, std::string_view content_type = "application/json",
@@ -75,6 +80,7 @@ class Exchange {
 
   Hooks hooks_;
   std::atomic<bool> released_{false};
+  bool body_done_ = false;
   std::mutex mutex_;
   bool streaming_ = false;  // guarded by mutex_
 };

@@ -6,6 +6,8 @@ namespace fathom::server {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
+// Far more than start() needs between the engine's yes and its own note of it.
+constexpr std::chrono::seconds kStartPatience{2};
 
 double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
@@ -36,12 +38,16 @@ Result<RequestId> Generations::start(Request request, std::shared_ptr<Generation
   record.max_tokens = request.params.max_tokens;
   record.n = request.n;
   open->record = std::move(record);
-  // Under the lock, so that the event thread knows the request before its first event.
-  const std::lock_guard lock(mutex_);
   open->started = open->last_token = Clock::now();
+  // Without the lock: what the request wants may have to be compiled first, and the events of
+  // others must not wait for that.
   FATHOM_ASSIGN(const RequestId id, engine_.submit(std::move(request)));
-  open_.emplace(id, std::move(open));
   observer_.generation_started();
+  {
+    const std::lock_guard lock(mutex_);
+    open_.emplace(id, std::move(open));
+  }
+  known_.notify_all();
   return id;
 }
 
@@ -73,6 +79,15 @@ void Generations::loop() {
   }
 }
 
+// The engine can be faster with the first event of a request than start() is with its id.  A
+// request stays in open_ to its last event, so one that is not there will be in a moment.
+std::shared_ptr<Generations::Open> Generations::find(RequestId request) {
+  std::unique_lock lock(mutex_);
+  known_.wait_for(lock, kStartPatience, [&] { return open_.contains(request); });
+  const auto it = open_.find(request);
+  return it == open_.end() ? nullptr : it->second;
+}
+
 // What a request gets is handed on before the next request's events are looked at, so that io
 // threads send the first answers of a batch while the last are still being written.
 void Generations::take_round(const std::vector<TokenEvent>& events) {
@@ -80,16 +95,23 @@ void Generations::take_round(const std::vector<TokenEvent>& events) {
   std::shared_ptr<Open> open;
   const auto hand_on = [&] {
     if (open == nullptr) return;
-    open->generation->flush();
-    if (open->generation->done() || open->samples_left == 0) finish(current);
+    if (open->generation != nullptr) {
+      // Reported before the client has its answer, so that the log of the HTTP request knows; open
+      // until it has, so that a shutdown waits for it.
+      const bool over = open->generation->done() || open->samples_left == 0;
+      if (over) report(current, open.get());
+      open->generation->flush();
+      if (over) open->generation.reset();
+    }
+    if (open->samples_left > 0) return;
+    const std::lock_guard lock(mutex_);
+    open_.erase(current);
   };
   for (const TokenEvent& event : events) {
     if (event.request != current) {
       hand_on();
       current = event.request;
-      const std::lock_guard lock(mutex_);
-      const auto it = open_.find(current);
-      open = it == open_.end() ? nullptr : it->second;  // null: was done before its engine was
+      open = find(current);
     }
     if (open != nullptr) take(event, open.get());
   }
@@ -98,6 +120,7 @@ void Generations::take_round(const std::vector<TokenEvent>& events) {
 
 void Generations::take(const TokenEvent& event, Open* open) {
   note(event, open);
+  if (open->generation == nullptr) return;  // over for the client, not yet for the engine
   Generation& generation = *open->generation;
   if (generation.done()) return;
   generation.take(event);
@@ -121,19 +144,11 @@ void Generations::note(const TokenEvent& event, Open* open) {
     ++record.completion_tokens;
   }
   if (event.finish == FinishReason::kNone) return;
-  record.finish = event.finish;
+  if (open->generation != nullptr) record.finish = event.finish;
   --open->samples_left;
 }
 
-void Generations::finish(RequestId request) {
-  std::shared_ptr<Open> open;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto it = open_.find(request);
-    if (it == open_.end()) return;
-    open = std::move(it->second);
-    open_.erase(it);
-  }
+void Generations::report(RequestId request, Open* open) {
   if (open->samples_left > 0) {
     engine_.cancel(request);  // a stop string ended it, or its answer failed
     open->record.finish = FinishReason::kStop;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -47,23 +48,25 @@ class Generations {
  private:
   using Clock = std::chrono::steady_clock;
   struct Open {
-    std::shared_ptr<Generation> generation;
+    std::shared_ptr<Generation> generation;  // null: over for the client
     GenerationRecord record;
     Clock::time_point started, last_token;
     int32_t samples_left = 1;
   };
 
   void loop();
+  std::shared_ptr<Open> find(RequestId request);
   void take_round(const std::vector<TokenEvent>& events);
   void take(const TokenEvent& event, Open* open);
   void note(const TokenEvent& event, Open* open);
-  void finish(RequestId request);
+  void report(RequestId request, Open* open);
 
   Engine& engine_;
   Observer& observer_;
   std::function<void()> tick_;
   mutable std::mutex mutex_;
-  std::unordered_map<RequestId, std::shared_ptr<Open>> open_;
+  std::condition_variable known_;
+  std::unordered_map<RequestId, std::shared_ptr<Open>> open_;  // until the engine's last event
   bool stop_ = false;
   std::thread thread_;
 };

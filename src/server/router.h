@@ -23,7 +23,6 @@ struct Route {
   bool open = false;       // without a key, also if the server has keys
   bool generates = false;  // counts for the limits of the key; refused while draining
   Dialect dialect = Dialect::kOpenAi;
-  size_t max_body_bytes = size_t{64} << 20;
 };
 
 class Router {

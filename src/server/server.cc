@@ -245,11 +245,15 @@ void Server::handle(HttpRequest request, std::shared_ptr<net::Responder> respond
   const bool counted = route.generates;
   if (counted) verdict = limits_.enter(key, now_s());
   const bool entered = counted && verdict.allowed;
+  const size_t body_bytes = request.body.size();
+  const bool fits =
+      body_bytes_.fetch_add(body_bytes) + body_bytes <= options_.http.max_request_bytes;
   const auto begun = Clock::now();
   auto exchange = std::make_shared<Exchange>(
       std::move(request), std::move(responder), std::move(headers), std::move(record),
       route.dialect,
-      Exchange::Hooks{.release =
+      Exchange::Hooks{.body_done = [this, body_bytes] { body_bytes_ -= body_bytes; },
+                      .release =
                           [this, entered, key] {
                             if (entered) limits_.leave(key);
                           },
@@ -262,6 +266,11 @@ void Server::handle(HttpRequest request, std::shared_ptr<net::Responder> respond
   if (!verdict.allowed) {
     return exchange->fail(
         {.status = 429, .message = verdict.why, .retry_after_s = verdict.retry_after_s});
+  }
+  if (!fits) {
+    return exchange->fail({.status = 429,
+                           .message = "too many large requests are waiting; try again later",
+                           .retry_after_s = 1});
   }
   route.handler(std::move(exchange));
 }

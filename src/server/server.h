@@ -77,6 +77,7 @@ class Server : private net::HttpHandler {
   Router api_router_;  // ours
   std::function<void()> tick_;
   std::atomic<bool> draining_{false};
+  std::atomic<size_t> body_bytes_{0};  // of requests that wait for a codec thread or are on one
   std::unique_ptr<net::HttpServer> http_;
   std::unique_ptr<Generations> generations_;
   std::unique_ptr<WorkPool> codec_;

@@ -128,6 +128,27 @@ TEST_F(LoadTest, EndingTheServerEndsItsStreams) {
   EXPECT_TRUE(engine_.wait_for_cancel(id, milliseconds(0)));
 }
 
+TEST_F(LoadTest, BodiesThatWaitHaveABudget) {
+  options_.codec_threads = 1;
+  options_.http.max_request_bytes = 6 << 20;
+  say("x");
+  start();
+  const std::string big =
+      R"({"messages":[{"role":"user","content":")" + std::string(2 << 20, 'a') + "\"}]}";
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (int i = 0; i < 8; ++i) clients.push_back(std::make_unique<HttpClient>(server_->port()));
+  // One after the other, so that no more than the budget is ever on its way.
+  for (auto& client : clients) client->send(HttpClient::request_text("POST", "/tokenize", big));
+  int busy = 0, gone = 0;
+  for (auto& client : clients) {
+    const int status = client->read_reply().status;
+    busy += status == 429 ? 1 : 0;
+    gone += status == 0 ? 1 : 0;
+  }
+  EXPECT_GE(busy + gone, 1);
+  EXPECT_EQ(post("/tokenize", big).status, 200);  // all was given back
+}
+
 TEST_F(LoadTest, AFullCodecQueueIs429) {
   options_.codec_threads = 1;
   options_.codec_queue = 1;
