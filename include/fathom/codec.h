@@ -57,8 +57,8 @@ struct RenderedRequest {
 };
 
 struct AnswerIdentity {
-  std::string id;
-  std::string model;
+  std::string id = {};
+  std::string model = {};
   int64_t created = 0;  // Unix time, seconds
   uint64_t prompt_tokens = 0;
   uint64_t cached_tokens = 0;

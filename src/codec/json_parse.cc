@@ -11,6 +11,9 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// Of objects in requests; more are moved when they come.
+constexpr size_t kUsualMembers = 4;
+
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text), strings_(text) {}
@@ -65,10 +68,8 @@ class Parser {
       case '[':
         return parse_array(out);
       case '"': {
-        std::string text;
-        if (!parse_string(&text)) return false;
-        *out = JsonValue(std::move(text));
-        return true;
+        *out = std::string();
+        return parse_string(out->if_string());
       }
       case 't':
         *out = true;
@@ -121,6 +122,7 @@ class Parser {
     if (peek() == '}') {
       ++at_;
     } else {
+      members.reserve(kUsualMembers);
       do {
         skip_space();
         if (peek() != '"') return fail("expected a key in double quotes");

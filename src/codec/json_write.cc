@@ -1,8 +1,13 @@
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 
 #include "codec/json_text.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace fathom::codec {
 
@@ -16,6 +21,25 @@ struct Escapes {
   }
 };
 constexpr Escapes kEscapes;
+
+// From `i` on, over blocks of 16 bytes in which nothing is to be escaped.
+#ifdef __SSE2__
+size_t skip_plain_blocks(std::string_view text, size_t i) {
+  constexpr size_t kBlock = 16;
+  const __m128i last_control = _mm_set1_epi8(0x1F);
+  for (; text.size() - i >= kBlock; i += kBlock) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + i));
+    const __m128i control = _mm_cmpeq_epi8(_mm_max_epu8(bytes, last_control), last_control);
+    const __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
+    const __m128i escape = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+    const int mask = _mm_movemask_epi8(_mm_or_si128(control, _mm_or_si128(quote, escape)));
+    if (mask != 0) return i + static_cast<size_t>(std::countr_zero(static_cast<unsigned>(mask)));
+  }
+  return i;
+}
+#else
+size_t skip_plain_blocks(std::string_view, size_t i) { return i; }
+#endif
 
 void append_escape(unsigned char byte, std::string* out) {
   switch (byte) {
@@ -127,6 +151,8 @@ void append_object(const JsonObject& object, JsonStyle style, std::string* out) 
 void append_json_escaped(std::string_view text, std::string* out) {
   size_t plain = 0;
   for (size_t i = 0; i < text.size(); ++i) {
+    i = skip_plain_blocks(text, i);
+    if (i == text.size()) break;
     const auto byte = static_cast<unsigned char>(text[i]);
     if (!kEscapes.needed[byte]) continue;
     out->append(text, plain, i - plain);

@@ -19,17 +19,10 @@ std::optional<Protocol> parse_protocol(std::string_view name) {
   return std::nullopt;
 }
 
-Result<ConversationRequest> read_request(Protocol protocol, std::string_view body,
-                                         const ConvertOptions& options) {
-  Result<JsonValue> value = parse_json(body);
-  if (!value) {
-    return Status(StatusCode::kInvalidArgument, std::string(kNoJson) + value.error().message());
-  }
-  return convert_request(protocol, *value, options);
-}
+namespace {
 
-Result<ConversationRequest> convert_request(Protocol protocol, const JsonValue& body,
-                                            const ConvertOptions& options) {
+Result<ConversationRequest> convert(Protocol protocol, const JsonValue& body,
+                                    const ConvertOptions& options, bool disposable) {
   ShapeCheck check;
   const Shape root(&check, body);
   const bool needs_model = !options.models.empty();
@@ -49,13 +42,29 @@ Result<ConversationRequest> convert_request(Protocol protocol, const JsonValue& 
   FATHOM_TRY(check.status());
   switch (protocol) {
     case Protocol::kChatCompletions:
-      return convert_chat(body, options);
+      return convert_chat(body, options, disposable);
     case Protocol::kResponses:
       return convert_responses(body, options);
     case Protocol::kMessages:
       break;
   }
   return convert_messages(body, options);
+}
+
+}  // namespace
+
+Result<ConversationRequest> read_request(Protocol protocol, std::string_view body,
+                                         const ConvertOptions& options) {
+  Result<JsonValue> value = parse_json(body);
+  if (!value) {
+    return Status(StatusCode::kInvalidArgument, std::string(kNoJson) + value.error().message());
+  }
+  return convert(protocol, *value, options, /*disposable=*/true);
+}
+
+Result<ConversationRequest> convert_request(Protocol protocol, const JsonValue& body,
+                                            const ConvertOptions& options) {
+  return convert(protocol, body, options, /*disposable=*/false);
 }
 
 RequestErrorKind request_error_kind(const Status& error) {

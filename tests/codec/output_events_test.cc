@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "codec/json_text.h"
+#include "codec/output/answer_writer.h"
 #include "codec/output/events_chat.h"
 #include "codec/output/events_messages.h"
 #include "codec/output/events_responses.h"
@@ -268,6 +269,58 @@ TEST(CallIds, EmptyThinkingIsMarkedByTheStream) {
   };
   EXPECT_TRUE(first_id("</think>" + block(invoke("f", ""))).starts_with("call_00_ET_"));
   EXPECT_FALSE(first_id("hm</think>" + block(invoke("f", ""))).starts_with("call_00_ET_"));
+}
+
+TEST(ChatChoices, SeveralAnswersShareOneStreamAndOneUsage) {
+  const auto writer = AnswerWriter::create(Protocol::kChatCompletions, ConversationRequest(),
+                                           JsonValue(JsonObject()), {"id", "m", 0}, {}, 2);
+  std::vector<AnswerEvent> written;
+  const auto say = [&](size_t choice, OutputEvent event) {
+    writer->write(event, &written, choice);
+  };
+  using Kind = OutputEvent::Kind;
+  const auto finish = [](uint64_t cached, uint64_t completed, FinishReason reason) {
+    OutputEvent event{.kind = Kind::kFinish, .reason = reason};
+    event.usage.prompt_tokens = 10;
+    event.usage.prompt_cache_hit_tokens = cached;
+    event.usage.completion_tokens = completed;
+    return event;
+  };
+  say(0, {.kind = Kind::kStart});
+  say(1, {.kind = Kind::kStart});
+  say(1, {.kind = Kind::kText, .text = "b"});
+  say(0, {.kind = Kind::kText, .text = "a"});
+  say(1, finish(9, 3, FinishReason::kLength));
+  say(0, finish(4, 2, FinishReason::kStop));
+  ASSERT_EQ(written.size(), 6u);
+  EXPECT_NE(written[2].data.find(R"("index":1,"delta":{"content":"b")"), std::string::npos);
+  EXPECT_EQ(written[4].data.find("prompt_tokens"), std::string::npos);
+  EXPECT_NE(
+      written[5].data.find(R"("usage":{"prompt_tokens":10,"completion_tokens":5,)"
+                           R"("total_tokens":15,"prompt_tokens_details":{"cached_tokens":4})"),
+      std::string::npos);
+  const JsonValue whole = *parse_json(writer->json());
+  const JsonArray& choices = *whole.find("choices")->if_array();
+  ASSERT_EQ(choices.size(), 2u);
+  EXPECT_EQ(*choices[0].find("message")->find("content")->if_string(), "a");
+  EXPECT_EQ(*choices[1].find("index")->if_int64(), 1);
+  EXPECT_EQ(*choices[1].find("finish_reason")->if_string(), "length");
+  EXPECT_EQ(*whole.find("usage")->find("completion_tokens")->if_int64(), 5);
+}
+
+TEST(ChatChoices, TheOperatorBoundsTheirNumber) {
+  ConvertOptions options;
+  options.models.clear();
+  options.max_choices = 4;
+  const auto read = [&](const char* n) {
+    return read_request(
+        Protocol::kChatCompletions,
+        R"({"messages":[{"role":"user","content":"x"}],"n":)" + std::string(n) + "}", options);
+  };
+  EXPECT_EQ(read("4")->num_choices, 4u);
+  for (const char* n : {"0", "5"}) {
+    EXPECT_EQ(read(n).error().message(), "Invalid n value, the valid range of n is [1, 4]");
+  }
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ const JsonArray kNothing;
 
 class ChatConverter {
  public:
-  ChatConverter(const JsonValue& body, const ConvertOptions& options)
-      : body_(body), options_(options) {}
+  ChatConverter(const JsonValue& body, const ConvertOptions& options, bool disposable)
+      : body_(body), options_(options), disposable_(disposable) {}
 
   Result<ConversationRequest> convert() {
     FATHOM_ASSIGN(request_.model_version, resolve_model(body_, options_));
@@ -50,6 +50,11 @@ class ChatConverter {
 
  private:
   Conversation& conversation() { return request_.conversation; }
+  // A text of the body that is read once.
+  std::string take(const std::string& text) const {
+    if (!disposable_) return text;
+    return std::move(const_cast<std::string&>(text));  // the body is not const
+  }
   const JsonArray& list(std::string_view key) const {
     const JsonArray* found = list_field(body_, key);
     return found != nullptr ? *found : kNothing;
@@ -58,7 +63,7 @@ class ChatConverter {
   Status check_names() {
     const JsonArray& tools = list("tools");
     for (size_t i = 0; i < tools.size(); ++i) {
-      declared_.push_back(declared_tool(*tools[i].find("function"), "parameters"));
+      declared_.push_back(declared_tool(*tools[i].find("function"), "parameters", disposable_));
       FATHOM_TRY(check_tool_name(declared_.back().tool.name,
                                  "tools[" + std::to_string(i) + "].function.name"));
     }
@@ -120,7 +125,7 @@ class ChatConverter {
       out->content = *refusal->if_string();
     }
     if (const std::string* reasoning = string_field(message, "reasoning_content")) {
-      out->reasoning_content = *reasoning;
+      out->reasoning_content = take(*reasoning);
     }
     if (calls != nullptr) FATHOM_TRY(convert_calls(*calls, i, out));
     if (bool_field(message, "prefix", false)) {
@@ -140,7 +145,7 @@ class ChatConverter {
       const JsonValue& function = *call.find("function");
       out->tool_calls.push_back({std::string(text_field(call, "id")),
                                  std::string(text_field(function, "name")),
-                                 std::string(text_field(function, "arguments"))});
+                                 take(*string_field(function, "arguments"))});
       if (!open_calls_.insert(text_field(call, "id")).second) {
         return duplicate_id(text_field(call, "id"), i);
       }
@@ -177,7 +182,7 @@ class ChatConverter {
 
   Status convert_content(const JsonValue& content, size_t i, InputMessage* out) {
     if (const std::string* text = content.if_string()) {
-      out->content = *text;
+      out->content = take(*text);
       return Status();
     }
     ContentBuilder builder(request_.model_version);
@@ -356,6 +361,7 @@ class ChatConverter {
 
   const JsonValue& body_;
   const ConvertOptions& options_;
+  const bool disposable_;
   ConversationRequest request_;
   std::vector<DeclaredTool> declared_;
   FormatRequest format_;
@@ -366,8 +372,9 @@ class ChatConverter {
 
 }  // namespace
 
-Result<ConversationRequest> convert_chat(const JsonValue& body, const ConvertOptions& options) {
-  return ChatConverter(body, options).convert();
+Result<ConversationRequest> convert_chat(const JsonValue& body, const ConvertOptions& options,
+                                         bool disposable) {
+  return ChatConverter(body, options, disposable).convert();
 }
 
 }  // namespace fathom::codec

@@ -72,14 +72,16 @@ Status check_unique_names(const std::vector<ToolDefinition>& tools) {
   return Status();
 }
 
-DeclaredTool declared_tool(const JsonValue& function, std::string_view parameters_key) {
+DeclaredTool declared_tool(const JsonValue& function, std::string_view parameters_key,
+                           bool disposable) {
   DeclaredTool declared;
   declared.tool.name = text_field(function, "name");
   if (const std::string* description = string_field(function, "description")) {
     declared.tool.description = *description;
   }
   if (const JsonValue* parameters = field(function, parameters_key)) {
-    declared.tool.parameters = *parameters;
+    declared.tool.parameters =
+        disposable ? std::move(const_cast<JsonValue&>(*parameters)) : *parameters;
     declared.validated = true;
   } else {
     declared.tool.parameters = JsonObject();
@@ -134,7 +136,10 @@ void append_constraint_tool(const ToolDefinition& tool, std::string* out) {
 }
 
 std::string constraint_tools(const std::vector<ToolDefinition>& tools) {
-  std::string out = "[";
+  constexpr size_t kUsualBytes = 1024;  // of a tool
+  std::string out;
+  out.reserve(tools.size() * kUsualBytes);
+  out.push_back('[');
   for (const ToolDefinition& tool : tools) {
     if (out.size() > 1) out.push_back(',');
     append_constraint_tool(tool, &out);
