@@ -41,6 +41,20 @@ void add_access(CLI::App* app, ServeOptions* o) {
                "requests of each key at once; 0: no limit (default)");
 }
 
+void add_observation(CLI::App* app, ServeOptions* o) {
+  add(app, "--log-level", "LEVEL",
+      "requests that are logged, as JSON on stderr: info, all (default); warning, 4xx and 5xx; "
+      "error, 5xx; off",
+      [o](const std::string& value) {
+        const auto level = server::parse_log_level(value);
+        if (!level) throw bad_value("--log-level", value, "off, error, warning or info");
+        o->telemetry.log_level = *level;
+      });
+  app->add_flag("--vllm-metrics", o->telemetry.vllm_names,
+                "/metrics also under the names that vLLM gives them");
+  app->add_flag("--protect-metrics", o->telemetry.protect_metrics, "/metrics wants a key, too");
+}
+
 void add_answers(CLI::App* app, ServeOptions* o) {
   add_repeated(app, "--model-name", "NAME",
                "another name for the model; may be given several times",
@@ -152,6 +166,7 @@ Examples:
   app->add_flag("--print-config", o->print_config, "print all options as such a file, and end");
   app->add_flag("--quiet", o->quiet, "nothing on stderr but failures");
   add_access(app, o);
+  add_observation(app, o);
   add_answers(app, o);
   add_limits(app, o);
   add_engine(app, &o->engine);

@@ -2,16 +2,19 @@
 
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 
+#include "base/line_writer.h"
 #include "engine.h"
 #include "failure.h"
 #include "images.h"
 #include "interrupt.h"
 #include "output.h"
 #include "server/ids.h"
+#include "server/page.h"
 #include "server/server.h"
 
 namespace fathom::app {
@@ -22,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 // Between two looks for signals; a signal also ends the wait.
 constexpr int kPatienceMs = 200;
 constexpr int kFlushMs = 2000;
+constexpr size_t kMaxLogBytes = size_t{4} << 20;  // that wait for a slow stderr
 
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
@@ -102,14 +106,26 @@ void drain(server::Server& server, const ServeOptions& options) {
   server.flush(kFlushMs);
 }
 
+std::string lost_lines(int64_t count) {
+  return R"({"level":"warning","event":"log_lines_lost","count":)" + std::to_string(count) + "}";
+}
+
 Status serve(const ServeOptions& options) {
   FATHOM_ASSIGN(server::ApiKeys keys, load_keys(options));
   FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
-  server::Observer observer;
   const NoSignalsForNewThreads guard;
+  server::ServedModel model = served_model(*engine, options);
+  server::TelemetryOptions telemetry_options = options.telemetry;
+  telemetry_options.model_name = model.names.front();
+  LineWriter log(STDERR_FILENO, kMaxLogBytes, lost_lines);
+  server::Telemetry telemetry(telemetry_options, *engine->requests,
+                              [&log](std::string line) { log.write(std::move(line)); });
   FATHOM_ASSIGN(const std::unique_ptr<server::Server> server,
-                server::Server::create(options.server, served_model(*engine, options),
-                                       std::move(keys), *engine->requests, observer));
+                server::Server::create(options.server, std::move(model), std::move(keys),
+                                       *engine->requests, telemetry));
+  server::add_page_routes(&server->router());
+  telemetry.add_routes(&server->router());
+  server->on_tick([&telemetry, s = server.get()] { telemetry.tick(s->draining()); });
   if (Status status = server->start(); !status.ok()) {
     // A port that is taken is no fault of the model, which the exit code would say.
     const bool taken = status.code() == StatusCode::kFailedPrecondition;

@@ -6,6 +6,7 @@
 
 #include "options.h"
 #include "server/options.h"
+#include "server/telemetry.h"
 
 namespace fathom::app {
 
@@ -13,6 +14,7 @@ struct ServeOptions {
   EngineOptions engine;
   server::ServerOptions server;
   ImageOptions images;
+  server::TelemetryOptions telemetry;
   std::vector<std::string> model_names;  // beside the name of the model's folder
   std::string keys_file;                 // "": open
   bool open_to_network = false;          // open although others can reach the host

@@ -85,6 +85,10 @@ std::string serve_config(const ServeOptions& o) {
   toml.number("requests-per-minute", s.key_requests_per_minute);
   toml.number("concurrent", s.key_concurrency);
   toml.flag("quiet", o.quiet);
+  toml.section("what operators see");
+  toml.text("log-level", std::string(server::log_level_name(o.telemetry.log_level)));
+  toml.flag("vllm-metrics", o.telemetry.vllm_names);
+  toml.flag("protect-metrics", o.telemetry.protect_metrics);
   toml.section("answers");
   toml.texts("model-name", o.model_names);
   toml.flag("any-model-name", s.any_model_name);

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "fathom/request.h"
+#include "server/trace_context.h"
 
 namespace fathom::server {
 
@@ -20,7 +22,7 @@ struct HttpRecord {
   std::string request_id = {};
   std::string key = {};  // name of the key; "" if the server is open
   std::string peer = {};
-  std::string traceparent = {};
+  std::optional<TraceContext> trace = {};  // if the client is a part of one
   double seconds = 0;
 };
 

@@ -17,7 +17,6 @@ struct ServerOptions {
 
   // Access.
   std::string cors_origin;          // "": other sites' pages are refused; "*": all may call
-  bool protected_metrics = false;   // /metrics wants a key, too
   int key_requests_per_minute = 0;  // a key; 0: no limit.  Both can be set for each key in the file
   int key_concurrency = 0;          // requests of a key at once; 0: no limit
 

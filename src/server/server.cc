@@ -17,6 +17,9 @@ using net::HttpRequest;
 using net::HttpResponse;
 using Clock = std::chrono::steady_clock;
 
+// Tells the client which span of its trace is ours (W3C trace context, level 2).
+constexpr const char* kTraceHeader = "traceresponse";
+
 double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 // A client's own id of its request, if it is one that can be logged and sent back.
@@ -118,7 +121,9 @@ HttpHeaders Server::common_headers(const std::string& request_id) const {
 
 HttpResponse Server::refusal(const ApiError& error, const HttpRequest& head) const {
   const std::string id = request_id_of(head);
+  const std::optional<TraceContext> trace = continue_trace(head.header("traceparent"));
   HttpResponse response{.status = error.status, .headers = common_headers(id)};
+  if (trace) response.headers.emplace_back(kTraceHeader, trace->header());
   response.headers.emplace_back("content-type", "application/json");
   if (error.status == 401) response.headers.emplace_back("www-authenticate", "Bearer");
   if (error.retry_after_s > 0) {
@@ -130,7 +135,7 @@ HttpResponse Server::refusal(const ApiError& error, const HttpRequest& head) con
                        .status = error.status,
                        .request_id = id,
                        .peer = head.peer,
-                       .traceparent = std::string(head.header("traceparent"))});
+                       .trace = trace});
   return response;
 }
 
@@ -238,9 +243,10 @@ void Server::handle(HttpRequest request, std::shared_ptr<net::Responder> respond
                     .route = route.path,
                     .request_id = request_id_of(request),
                     .peer = request.peer,
-                    .traceparent = std::string(request.header("traceparent"))};
+                    .trace = continue_trace(request.header("traceparent"))};
   if (!keys_.open() && key >= 0) record.key = keys_.keys()[static_cast<size_t>(key)].name;
   HttpHeaders headers = common_headers(record.request_id);
+  if (record.trace) headers.emplace_back(kTraceHeader, record.trace->header());
   RateLimits::Verdict verdict;
   const bool counted = route.generates;
   if (counted) verdict = limits_.enter(key, now_s());

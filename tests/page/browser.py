@@ -24,6 +24,7 @@ class BrowserTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
+        super().setUpClass()
         cls.playwright = sync_api.sync_playwright().start()
         cls.browser = cls.playwright.chromium.launch(executable_path=shutil.which("chromium"),
                                                      args=["--no-sandbox"])
@@ -32,6 +33,7 @@ class BrowserTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.browser.close()
         cls.playwright.stop()
+        super().tearDownClass()
 
     def setUp(self):
         self.faults = []

@@ -1,0 +1,36 @@
+# Writes the files of the web page into a C++ source:
+#   cmake -DFOLDER=src/server/page -DOUT=page_files.cc -P embed_page.cmake
+# The table it makes is declared in server/page.h.
+file(GLOB files RELATIVE ${FOLDER} ${FOLDER}/*.html ${FOLDER}/*.css ${FOLDER}/*.js ${FOLDER}/*.svg)
+list(SORT files)
+
+set(type_html "text/html; charset=utf-8")
+set(type_css "text/css; charset=utf-8")
+set(type_js "text/javascript; charset=utf-8")
+set(type_svg "image/svg+xml")
+
+set(text "// Made by cmake/embed_page.cmake from src/server/page; do not edit.\n#include \"server/page.h\"\n\n")
+string(APPEND text "namespace fathom::server {\nnamespace {\n\n")
+set(rows "")
+set(index 0)
+foreach(file IN LISTS files)
+  file(READ ${FOLDER}/${file} hex HEX)
+  file(SHA256 ${FOLDER}/${file} digest)
+  string(SUBSTRING ${digest} 0 16 digest)
+  string(LENGTH "${hex}" length)
+  math(EXPR length "${length} / 2")
+  string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+  string(REGEX REPLACE ".*\\.([a-z]+)$" "\\1" ending ${file})
+  set(path "/page/${file}")
+  if(file STREQUAL "index.html")
+    set(path "/")
+  endif()
+  # unsigned char, since 0x80 and above would not fit a char.
+  string(APPEND text "constexpr unsigned char kFile${index}[] = {\n${hex}};\n")
+  string(APPEND rows "    {\"${path}\", \"${type_${ending}}\", \"\\\"${digest}\\\"\", {kFile${index}, ${length}}},\n")
+  math(EXPR index "${index} + 1")
+endforeach()
+string(APPEND text "\nconstexpr PageFile kFiles[] = {\n${rows}};\n\n}  // namespace\n\n")
+string(APPEND text "std::span<const PageFile> page_files() { return kFiles; }\n\n}  // namespace fathom::server\n")
+file(WRITE ${OUT} "${text}")
