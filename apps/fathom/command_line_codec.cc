@@ -3,6 +3,7 @@
 #include <string>
 
 #include "commands.h"
+#include "constraint_options.h"
 #include "option_values.h"
 
 namespace fathom::app {
@@ -45,6 +46,7 @@ void add_conversation_options(CLI::App* app, SamplingOptions* out) {
       [out](const std::string& value) { out->tools_file = value; });
   app->add_flag_callback(
       "--json-mode", [out] { out->json_mode = true; }, "ask for an answer that is a JSON object");
+  add_constraint_options(app, &out->constraint);
 }
 
 void add_image_options(CLI::App* app, ImageOptions* out) {

@@ -11,6 +11,7 @@
 
 #include "codec/think.h"
 #include "fathom/config.h"
+#include "fathom/constraint.h"
 #include "fathom/request.h"
 
 namespace fathom::app {
@@ -49,7 +50,8 @@ struct SamplingOptions {
   std::optional<int32_t> effort_level;  // 1-100, with think
   std::optional<std::string> system;
   std::optional<std::string> tools_file;  // JSON, as the field of Chat Completions
-  std::optional<bool> json_mode;          // the answer is a JSON object
+  std::optional<bool> json_mode;          // the answer is a JSON object, and the prompt says so
+  std::optional<Constraint> constraint;   // what the answer must be; wins over the conversation's
 };
 
 // Images of a request.

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "codec/chat_file.h"
+#include "codec/engine_constraint.h"
 #include "codec/output_limit.h"
 #include "codec/prompt.h"
 #include "failure.h"
@@ -179,6 +180,7 @@ SamplingOptions merge(const SamplingOptions& first, const SamplingOptions& secon
   keep_first(m.think, second.think);
   keep_first(m.tools_file, second.tools_file);
   keep_first(m.json_mode, second.json_mode);
+  keep_first(m.constraint, second.constraint);
   keep_first(m.system, second.system);
   keep_first(m.min_tokens, second.min_tokens);
   keep_first(m.prompt_logprobs, second.prompt_logprobs);
@@ -250,9 +252,18 @@ Result<PreparedQuestion> prepare(const Engine& engine, const Question& question)
                                           static_cast<int64_t>(request.prompt.size()),
                                           engine.config().max_position_embeddings));
   request.params.max_tokens = static_cast<int32_t>(max_tokens);
-  if (question.kind == Question::Kind::kTurn || question.kind == Question::Kind::kMessages) {
+  const bool is_chat =
+      question.kind == Question::Kind::kTurn || question.kind == Question::Kind::kMessages;
+  if (is_chat) {
     codec::set_parsing(chat.conversation, &chat.parsing);
     prepared.form.chat = codec::OutputStream::options_of(chat);
+    FATHOM_ASSIGN(request.constraint, codec::engine_constraint(chat, *engine.tokenizer));
+  }
+  if (s.constraint) {
+    request.constraint = *s.constraint;
+    if (is_chat && codec::begins_thinking(chat.conversation)) {
+      request.constraint.starts_after = engine.tokenizer->find("</think>").value_or(-1);
+    }
   }
   prepared.form.stop = s.stop;
   FATHOM_TRY(set_limits(engine, s, &request));

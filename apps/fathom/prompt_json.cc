@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "codec/chat_file.h"
+#include "constraint_options.h"
 #include "failure.h"
 #include "output.h"
 #include "prompt.h"
@@ -173,6 +174,7 @@ Status read_param(std::string_view name, const json::value& v, SamplingOptions* 
   if (name == "priority") return read_priority(v, &s->priority);
   if (name == "timeout_s") return read_timeout(v, &s->timeout_s);
   if (name == "cache_salt") return read(name, v, &s->cache_salt);
+  if (const auto status = read_constraint_param(name, v, &s->constraint)) return *status;
   return wrong_use("\"params\" has an unknown name \"" + std::string(name) +
                    "\"; names are those of the options, with _ for -");
 }

@@ -76,6 +76,10 @@ server::ServedModel served_model(const Engine& engine, const ServeOptions& optio
   model.add_images = [&engine, images = options.images](const codec::Prompt& prompt, Request*) {
     return check_images(prompt, images, engine.config());
   };
+  model.compile = [grammars = engine.grammars.get()](const Constraint& constraint) {
+    const auto grammar = grammars->acquire(constraint);
+    return grammar ? Status() : grammar.error();
+  };
   return model;
 }
 

@@ -30,8 +30,10 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Queues a request.  Errors, each about this request only: kInvalidArgument (empty prompt, ids,
-  // ranges, longer than the context), kResourceExhausted (needs more blocks than there are; the
+  // Queues a request.  One with a constraint that is new to the engine takes the time of a compile
+  // first (tens of milliseconds, up to seconds), on the caller's thread.  Errors, each about this
+  // request only: kInvalidArgument (empty prompt, ids, ranges, longer than the context, a
+  // constraint that cannot be held to), kResourceExhausted (needs more blocks than there are; the
   // queue is full: try later), kDeadlineExceeded (timeout_s), kCancelled (draining).
   virtual Result<RequestId> submit(Request request) = 0;
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fathom/constraint.h"
 #include "fathom/sampling_params.h"
 #include "fathom/status.h"
 
@@ -40,6 +41,7 @@ struct Request {
   int32_t n = 1;                       // parallel samples; sample i has seed + i
   int32_t priority = 0;                // lower is served first
   std::vector<int32_t> stop_ids;       // end the answer as the end token does
+  Constraint constraint;               // what the answer must be; not together with `forced`
   std::vector<int32_t> forced;         // teacher tokens: output i is forced[i], whatever is masked
   int32_t prompt_logprobs =
       -1;  // K >= 0: log-probabilities of the prompt with K alternatives; takes exact mode

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "codec/engine_constraint.h"
 #include "codec/engram_classes.h"
 #include "device/cpu_features.h"
 #include "engine/engine_loop.h"
@@ -223,6 +224,11 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
   loop.max_queue = options.max_queue;
   loop.asynchronous = options.asynchronous;
   loop.now_s = now_s;
+  loop.compile =
+      [grammars = instance.grammars.get()](const Constraint& constraint) -> Result<GrammarHandle> {
+    FATHOM_ASSIGN(auto grammar, grammars->acquire(constraint));
+    return GrammarHandle{.id = grammar->id, .keep = grammar};
+  };
   loop.scheduler.num_slots = options.max_batch;
   loop.scheduler.num_blocks = static_cast<int32_t>(num_blocks);
   loop.scheduler.block_tokens = model.kv_layout().block_tokens();
@@ -240,7 +246,8 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
                 runner::LocalExecutor::create(*instance.loaded.model,
                                               {.num_slots = options.max_batch,
                                                .num_blocks = static_cast<int32_t>(num_blocks),
-                                               .asynchronous = options.asynchronous}));
+                                               .asynchronous = options.asynchronous,
+                                               .grammars = instance.grammars.get()}));
   if (options.step_latency_target_ms > 0) {
     loop.scheduler.decode_latency_target_s = options.step_latency_target_ms / 1000;
     FATHOM_ASSIGN(loop.scheduler.cost_table,
@@ -291,6 +298,9 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config) {
           model, std::move(checkpoint), std::move(class_map),
           {.num_threads = instance->threads, .isa = instance->isa, .device = instance->gpu.get()}));
   FATHOM_TRY(read_generation_config(instance->dir, instance.get()));
+  instance->grammars = std::make_unique<grammar::GrammarStore>(
+      [tokenizer = instance->tokenizer.get()] { return codec::constraint_tokens(*tokenizer); },
+      model.vocab_size, model.eos_token_id);
   FATHOM_ASSIGN(instance->requests, start_requests(*instance, config, kv_memory));
   const int64_t block_tokens = instance->loaded.model->kv_layout().block_tokens();
   instance->context_tokens = std::min<int64_t>(

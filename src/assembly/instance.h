@@ -13,6 +13,7 @@
 #include "codec/tokenizer.h"
 #include "fathom/config.h"
 #include "fathom/engine.h"
+#include "grammar/grammar_store.h"
 #include "runner/loaded_model.h"
 #include "runner/local_executor.h"
 
@@ -23,6 +24,7 @@ struct Instance {
   std::unique_ptr<codec::Tokenizer> tokenizer;
   std::unique_ptr<Device> gpu;  // nullptr: the CPU; before what lives on it
   runner::LoadedModel loaded;
+  std::unique_ptr<grammar::GrammarStore> grammars;  // of constraints
   // Runs the requests; last, so that it stops before the model goes.
   std::unique_ptr<fathom::Engine> requests;
   const runner::LocalExecutor* executor = nullptr;  // that of `requests`

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "core/grammar_handle.h"
 #include "fathom/request.h"
 #include "fathom/status.h"
 
@@ -35,6 +36,7 @@ struct SlotStart {
   // Cannot be chosen before the output has params.min_tokens tokens: they would end it.
   std::vector<int32_t> stop_ids = {};
   std::vector<MediaSegment> media = {};  // images in the prompt
+  GrammarId grammar = 0;                 // what the output is held to; 0: nothing
 };
 
 // STATE from an image; the next segment of the slot starts at the image's position. An image also
@@ -113,6 +115,7 @@ struct SampledToken {
   int32_t token = -1;
   float logprob = 0;
   std::vector<TokenLogprob> top = {};
+  bool ends = false;  // by its grammar nothing can follow
   Status error = {};  // of this sequence only (NaN logits, everything masked)
 };
 

@@ -43,6 +43,18 @@ EngineLoop::~EngineLoop() {
   thread_.join();
 }
 
+Result<GrammarHandle> EngineLoop::compile(const Request& request) const {
+  if (request.constraint.kind == Constraint::Kind::kNone) return GrammarHandle();
+  if (!request.forced.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "a constraint cannot be given together with forced tokens");
+  }
+  if (options_.compile == nullptr) {
+    return Status(StatusCode::kUnimplemented, "this engine takes no constraints");
+  }
+  return options_.compile(request.constraint);
+}
+
 Result<RequestId> EngineLoop::submit(Request request) {
   const RequestLimits limits = {.vocab_size = options_.vocab_size,
                                 .hidden_size = options_.hidden_size,
@@ -50,6 +62,7 @@ Result<RequestId> EngineLoop::submit(Request request) {
                                 .block_tokens = options_.scheduler.block_tokens,
                                 .num_blocks = options_.scheduler.num_blocks};
   FATHOM_TRY(check_request(request, limits));
+  FATHOM_ASSIGN(GrammarHandle grammar, compile(request));
   const int64_t limit = max_new_tokens(request, limits);
   const uint64_t seed = request.params.seed.has_value() ? *request.params.seed : draw_seed();
   // All samples in one mode, also those that report no log-probabilities of the prompt.
@@ -67,6 +80,7 @@ Result<RequestId> EngineLoop::submit(Request request) {
                                .max_tokens = static_cast<int32_t>(limit),
                                .priority = request.priority,
                                .stop_ids = request.stop_ids,
+                               .grammar = grammar.id,
                                .forced = request.forced,
                                .prompt_logprobs = i == 0 ? request.prompt_logprobs : -1,
                                .media = request.media,
@@ -86,6 +100,7 @@ Result<RequestId> EngineLoop::submit(Request request) {
     }
     id = next_id_++;
     Open& open = open_[id];
+    open.grammar = std::move(grammar);
     if (request.timeout_s) {
       open.deadline_s = options_.now_s() + *request.timeout_s;
       deadlines_.emplace(*open.deadline_s, id);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/executor.h"
+#include "core/grammar_handle.h"
 #include "fathom/engine.h"
 #include "scheduler/scheduler.h"
 
@@ -32,6 +33,7 @@ struct EngineLoopOptions {
   int32_t hidden_size = 0;   // of MediaSegment::embeddings; 0: they are refused
   int32_t max_queue = 1000;  // requests that wait or run; more are refused
   bool asynchronous = true;
+  ConstraintCompiler compile;     // none: constraints are refused
   std::function<double()> now_s;  // monotonic seconds
 };
 
@@ -59,7 +61,10 @@ class EngineLoop : public Engine {
   struct Open {                       // a request that is not done
     std::vector<OpenSample> samples;  // those that are not
     std::optional<double> deadline_s;
+    GrammarHandle grammar;
   };
+
+  Result<GrammarHandle> compile(const Request& request) const;
 
   void loop();
   void take_commands();

@@ -41,6 +41,8 @@ LocalExecutor::LocalExecutor(model::Model& model, const ExecutorOptions& options
     : model_(model),
       storage_(std::move(storage)),
       sampler_(model.config().vocab_size),
+      grammars_(options.grammars),
+      masks_(options.asynchronous),
       slots_(static_cast<size_t>(options.num_slots)) {
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].state = std::move(states[i]);
   if (options.asynchronous) thread_ = std::thread([this] { work(); });
@@ -127,7 +129,16 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
   const auto vocab = static_cast<size_t>(model_.config().vocab_size);
   const auto num_logits = static_cast<size_t>(model::Model::num_logit_rows(batch));
   if (logits_.size() < num_logits * vocab) logits_.resize(num_logits * vocab);
-  if (!batch.segments.empty()) FATHOM_TRY(model_.forward(batch, logits_));
+  // Which tokens may come depends on those before only, so it is worked out beside the forward.
+  for (const SegmentPlan& s : plan.segments) {
+    grammar::Guide* guide = slots_[static_cast<size_t>(s.slot)].guide.get();
+    if (s.sample && guide != nullptr) masks_.add(*guide);
+  }
+  masks_.start();
+  Status forward;
+  if (!batch.segments.empty()) forward = model_.forward(batch, logits_);
+  masks_.wait();
+  FATHOM_TRY(std::move(forward));
 
   auto rest = std::span<const float>(logits_);
   for (size_t i = 0; i < plan.segments.size(); ++i) {
@@ -165,6 +176,7 @@ void LocalExecutor::prepare(const StepPlan& plan) {
     slot.last_token = 0;
     slot.position = 0;
     slot.pending_image = nullptr;
+    start_guide(start, slot);
   }
   for (const StateLoad& load : plan.loads) {
     const auto image = images_.find(load.image);
@@ -174,6 +186,27 @@ void LocalExecutor::prepare(const StepPlan& plan) {
   for (const BlockCopy& copy : plan.copies) {
     model_.stream().copy(storage_->block(copy.to), storage_->block(copy.from),
                          static_cast<size_t>(model_.kv_layout().block_bytes()));
+  }
+}
+
+// A resumed sequence's grammar is where its output had brought it.
+void LocalExecutor::start_guide(const SlotStart& start, Slot& slot) const {
+  slot.guide.reset();
+  if (start.grammar == 0) return;
+  const auto stored = grammars_ != nullptr ? grammars_->find(start.grammar) : nullptr;
+  if (stored == nullptr) {
+    slot.error = Status(StatusCode::kInternal, "the request's grammar is gone");
+    return;
+  }
+  Result<std::unique_ptr<grammar::Guide>> guide = grammar::Guide::create(stored->grammar);
+  if (!guide) {
+    slot.error = std::move(guide).error();
+    return;
+  }
+  slot.guide = std::move(guide).value();
+  for (const int32_t token : start.output) {
+    slot.error = slot.guide->accept(token);
+    if (!slot.error.ok()) return;
   }
 }
 
@@ -252,9 +285,23 @@ void LocalExecutor::bind_media(Slot& slot, model::Segment& segment) {
   if (any_given) segment.embeddings = slot.embeddings;
 }
 
+// Tokens that would end the answer too early; a grammar that can only end may end all the same.
+std::span<const int32_t> LocalExecutor::forbidden_ends(const Slot& slot) {
+  if (std::ssize(slot.output) >= slot.params.min_tokens) return {};
+  if (slot.guide != nullptr && slot.guide->allows_only(slot.stop_ids)) return {};
+  return slot.stop_ids;
+}
+
 SampledToken LocalExecutor::sample(const SegmentPlan& plan, std::span<const float> logits) {
   Slot& slot = slots_[static_cast<size_t>(plan.slot)];
   SampledToken out{.slot = plan.slot};
+  if (slot.guide != nullptr && slot.guide->ended()) {
+    // A row of a step that was planned before the end was known; nobody sees it.
+    out.token = slot.last_token;
+    out.ends = true;
+    return out;
+  }
+  if (slot.error.ok() && slot.guide != nullptr) slot.error = slot.guide->status();
   if (!slot.error.ok()) {
     out.error = slot.error;
     return out;
@@ -269,10 +316,10 @@ SampledToken LocalExecutor::sample(const SegmentPlan& plan, std::span<const floa
       if (!out.error.ok()) return out;
     }
   } else {
-    Result<sampler::Sample> drawn = sampler_.sample(
-        logits, slot.params, slot.seed, plan.end(), {slot.prompt, slot.output}, /*allowed=*/{},
-        std::ssize(slot.output) < slot.params.min_tokens ? std::span<const int32_t>(slot.stop_ids)
-                                                         : std::span<const int32_t>());
+    Result<sampler::Sample> drawn =
+        sampler_.sample(logits, slot.params, slot.seed, plan.end(), {slot.prompt, slot.output},
+                        slot.guide != nullptr ? slot.guide->mask() : std::span<const uint32_t>(),
+                        forbidden_ends(slot));
     if (!drawn) {
       out.error = std::move(drawn).error();
       return out;
@@ -280,6 +327,11 @@ SampledToken LocalExecutor::sample(const SegmentPlan& plan, std::span<const floa
     out.token = drawn->id;
     out.logprob = drawn->logprob;
     out.top = std::move(drawn->top);
+  }
+  if (slot.guide != nullptr) {
+    slot.error = slot.guide->accept(out.token);
+    out.error = slot.error;
+    out.ends = slot.guide->ended();
   }
   slot.last_token = out.token;
   slot.output.push_back(out.token);

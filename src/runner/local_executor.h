@@ -24,8 +24,11 @@
 #include <vector>
 
 #include "core/executor.h"
+#include "grammar/grammar_store.h"
+#include "grammar/guide.h"
 #include "kvtier/paged_storage.h"
 #include "model/model.h"
+#include "runner/mask_filler.h"
 #include "sampler/sampler.h"
 
 namespace fathom::runner {
@@ -34,6 +37,8 @@ struct ExecutorOptions {
   int32_t num_slots = 16;
   int32_t num_blocks = 1;
   bool asynchronous = true;
+  // Of the grammars in plans; must outlive the executor.  nullptr: plans have none.
+  const grammar::GrammarStore* grammars = nullptr;
 };
 
 class LocalExecutor : public Executor {
@@ -68,7 +73,8 @@ class LocalExecutor : public Executor {
         nullptr;   // restored when a segment brings the blocks
     Status error;  // of a row that sampled nothing; the next sampled token reports it
     int32_t last_token = 0;
-    int64_t position = 0;  // rows computed
+    int64_t position = 0;                   // rows computed
+    std::unique_ptr<grammar::Guide> guide;  // nullptr: any token may come
   };
 
   LocalExecutor(model::Model& model, const ExecutorOptions& options,
@@ -77,6 +83,8 @@ class LocalExecutor : public Executor {
   void run(const StepPlan& plan, StepResult& result);
   Status carry_out(const StepPlan& plan, StepResult& result);
   void prepare(const StepPlan& plan);
+  static std::span<const int32_t> forbidden_ends(const Slot& slot);
+  void start_guide(const SlotStart& start, Slot& slot) const;
   model::Segment bind(const StepPlan& plan, const SegmentPlan& segment);
   static void bind_media(Slot& slot, model::Segment& segment);
   void begin_at(Slot& slot, int64_t position);
@@ -88,6 +96,8 @@ class LocalExecutor : public Executor {
   model::Model& model_;
   std::unique_ptr<kvtier::PagedStorage> storage_;
   sampler::Sampler sampler_;
+  const grammar::GrammarStore* grammars_;
+  MaskFiller masks_;
   std::vector<Slot> slots_;
   std::unordered_map<ImageId, std::vector<std::byte>> images_;
   std::atomic<int64_t> image_bytes_{0};

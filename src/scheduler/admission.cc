@@ -168,7 +168,8 @@ void Scheduler::Impl::start(Sequence& s, const StartPoint& point, StepPlan& plan
                          .prompt = {s.tokens.begin(), prompt_end},
                          .output = {prompt_end, s.tokens.end()},
                          .stop_ids = s.ends,
-                         .media = s.spec.media});
+                         .media = s.spec.media,
+                         .grammar = s.spec.grammar});
   if (point.image != 0) plan.loads.push_back({s.slot, point.image});
 
   const int64_t had = std::max(s.planned, s.leader != nullptr ? 0 : point.pages_from);

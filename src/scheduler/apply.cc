@@ -97,7 +97,7 @@ void Scheduler::Impl::take_token(Sequence& s, const SampledToken& token,
   const int64_t num_output = s.num_tokens() - s.num_prompt;
   const bool is_stop = std::find(s.ends.begin(), s.ends.end(), token.token) != s.ends.end();
   // A teacher may force one earlier than it could be chosen.
-  if (is_stop && num_output > s.spec.params.min_tokens) {
+  if (token.ends || (is_stop && num_output > s.spec.params.min_tokens)) {
     event.finish = FinishReason::kStop;
   } else if (num_output >= s.spec.max_tokens) {
     event.finish = FinishReason::kLength;

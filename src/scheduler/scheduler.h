@@ -64,6 +64,7 @@ struct SequenceSpec {
   int32_t max_tokens = 1;  // > 0
   int32_t priority = 0;    // lower is served first
   std::vector<int32_t> stop_ids = {};
+  GrammarId grammar = 0;             // see SlotStart
   std::vector<int32_t> forced = {};  // teacher tokens: output i is forced[i]
   // >= 0: forwards log-probabilities of the prompt (of sample 0), with so many alternatives; takes
   // exact mode by itself.

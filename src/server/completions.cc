@@ -103,6 +103,7 @@ Result<Completion> read_completion(const Services& services, const JsonValue& bo
   FATHOM_TRY(read_stop(body, &out.options));
   FATHOM_TRY(read_stream(body, &out.options));
   FATHOM_TRY(read_sampling(services, body, &out));
+  FATHOM_TRY(settle_constraint(services, body, &out.request));
   FATHOM_ASSIGN(const bool add_bos, bool_field(body, "add_special_tokens", true));
   const JsonValue* prompt = json_field(body, "prompt");
   if (prompt == nullptr) return bad_request("invalid request body: missing field `prompt`");

@@ -1,5 +1,7 @@
 #include "server/prepare.h"
 
+#include "codec/constraint_fields.h"
+#include "codec/engine_constraint.h"
 #include "codec/json_text.h"
 #include "codec/output_limit.h"
 #include "codec/prompt.h"
@@ -68,6 +70,18 @@ Status encode_conversation(const Services& services, const codec::ConversationRe
                 prompt.images.front()->path + ": images are not supported by this server");
 }
 
+Status settle_constraint(const Services& services, const codec::JsonValue& body, Request* request) {
+  FATHOM_ASSIGN(const std::optional<Constraint> given, codec::read_constraint_fields(body));
+  if (given) {
+    const int32_t starts_after = request->constraint.starts_after;
+    request->constraint = *given;
+    request->constraint.starts_after = starts_after;
+  }
+  if (request->constraint.kind == Constraint::Kind::kNone || !services.model.compile)
+    return Status();
+  return services.model.compile(request->constraint);
+}
+
 Result<PreparedConversation> prepare_conversation(const Services& services,
                                                   codec::Protocol protocol,
                                                   const codec::JsonValue& body) {
@@ -91,6 +105,12 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
                                           services.model.context_tokens));
   request.params.max_tokens = static_cast<int32_t>(max_tokens);
   request.n = static_cast<int32_t>(out.chat.num_choices);
+  FATHOM_ASSIGN(request.constraint, codec::engine_constraint(out.chat, *services.model.tokenizer));
+  if (codec::begins_thinking(out.chat.conversation)) {
+    request.constraint.starts_after =
+        services.model.tokenizer->find(out.chat.parsing.special_tokens.think_end).value_or(-1);
+  }
+  FATHOM_TRY(settle_constraint(services, body, &request));
   const double timeout_s = services.options.request_timeout_s;
   if (timeout_s > 0) request.timeout_s = timeout_s;
   return out;

@@ -22,6 +22,8 @@ struct PreparedConversation {
 Result<PreparedConversation> prepare_conversation(const Services& services,
                                                   codec::Protocol protocol,
                                                   const codec::JsonValue& body);
+// The body's own constraint (codec/constraint_fields.h), else that of `request`; compiled.
+Status settle_constraint(const Services& services, const codec::JsonValue& body, Request* request);
 // Sets the ids of its prompt and its images, and nothing else.
 Status encode_conversation(const Services& services, const codec::ConversationRequest& chat,
                            Request* out);

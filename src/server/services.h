@@ -30,6 +30,8 @@ struct ServedModel {
   // Checks the images of a prompt and puts them into the request, whose ids are there; called on
   // codec threads.  None: images are refused.
   std::function<Status(const codec::Prompt&, Request*)> add_images = {};
+  // Compiles a constraint, so that a later Engine::submit finds it done; on a codec thread.
+  std::function<Status(const Constraint&)> compile = {};
 };
 
 struct Services {

@@ -135,6 +135,8 @@ void append_constraint_tool(const ToolDefinition& tool, std::string* out) {
   out->append(tool.defer_loading ? R"(},"defer_loading":true})" : "}}");
 }
 
+}  // namespace
+
 std::string constraint_tools(const std::vector<ToolDefinition>& tools) {
   constexpr size_t kUsualBytes = 1024;  // of a tool
   std::string out;
@@ -147,8 +149,6 @@ std::string constraint_tools(const std::vector<ToolDefinition>& tools) {
   out.push_back(']');
   return out;
 }
-
-}  // namespace
 
 Status settle_constraint(const FormatRequest& format, ConversationRequest* request) {
   using Format = ResponseFormat::Kind;

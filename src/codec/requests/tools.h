@@ -48,4 +48,7 @@ struct FormatRequest {
 // Error: a schema that is none, or a regex.
 Status settle_constraint(const FormatRequest& format, ConversationRequest* request);
 
+// Compact JSON of the tools as constraints have them: [{"type":"function","function":{...}}, ...].
+std::string constraint_tools(const std::vector<ToolDefinition>& tools);
+
 }  // namespace fathom::codec

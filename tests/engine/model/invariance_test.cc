@@ -65,12 +65,13 @@ class Invariance : public testing::Test {
       r.prefill = i % 4 < 2 ? PrefillMode::kExact : PrefillMode::kReplay;
       if (i % 5 == 2) r.prompt_logprobs = 2;
       if (i % 4 == 3) r.n = 3;
+      if (i % 3 == 2) r.constraint = make_constraint(i);
       requests_.push_back(std::move(r));
     }
   }
 
   std::unique_ptr<EngineLoop> engine_for(const Condition& c) {
-    return make_engine(c, models_[c.small_blocks ? 2 : c.num_threads - 1]);
+    return make_engine(c, models_[c.small_blocks ? 2 : c.num_threads - 1], &grammars_);
   }
 
   // Each sample as a request of its own, one after the other, nothing kept between them.
@@ -157,7 +158,30 @@ class Invariance : public testing::Test {
                 static_cast<long long>(num_tokens_));
   }
 
+  // Grammars of several kinds; of some the beginning is free.
+  static Constraint make_constraint(int i) {
+    Constraint c;
+    c.kind = Constraint::Kind::kJsonSchema;
+    c.text = R"({"type":"array","items":{"enum":["x",1,null]},"minItems":30,"maxItems":40})";
+    if (i % 2 == 0) {
+      c.kind = Constraint::Kind::kRegex;
+      c.text = "([a-f]{2,4},)*[0-9]";
+    }
+    if (i % 5 == 0) c.starts_after = 40;
+    return c;
+  }
+  // One or two characters each; the first three are control tokens.
+  static std::vector<std::string> make_tokens(int32_t vocab_size) {
+    std::vector<std::string> tokens(static_cast<size_t>(vocab_size));
+    for (size_t id = 3; id < tokens.size(); ++id) {
+      tokens[id] = std::string(id < 98 ? 1 : 2, static_cast<char>(' ' + (id - 3) % 95));
+    }
+    return tokens;
+  }
+
   test::TestModel models_[3];  // with 1 thread, with 2, with 2 and small blocks
+  grammar::GrammarStore grammars_{[this] { return make_tokens(models_[0].config().vocab_size); },
+                                  models_[0].config().vocab_size, models_[0].config().eos_token_id};
   std::vector<Request> requests_;
   std::vector<std::vector<uint32_t>> alone_;  // by request and sample
   int64_t num_tokens_ = 0, num_pairs_ = 0;

@@ -9,6 +9,7 @@
 
 #include "engine/answers.h"
 #include "engine/engine_loop.h"
+#include "grammar/grammar_store.h"
 #include "harness/test_model.h"
 #include "runner/local_executor.h"
 
@@ -48,11 +49,20 @@ inline std::vector<uint32_t> bits_of(const Answer& a) {
   return bits;
 }
 
-inline std::unique_ptr<EngineLoop> make_engine(const Condition& c, test::TestModel& model) {
-  auto executor = runner::LocalExecutor::create(
-      model.model(),
-      {.num_slots = c.num_slots, .num_blocks = c.num_blocks, .asynchronous = c.asynchronous});
+// `grammars`, if requests have constraints, must outlive the engine.
+inline std::unique_ptr<EngineLoop> make_engine(const Condition& c, test::TestModel& model,
+                                               grammar::GrammarStore* grammars = nullptr) {
+  auto executor = runner::LocalExecutor::create(model.model(), {.num_slots = c.num_slots,
+                                                                .num_blocks = c.num_blocks,
+                                                                .asynchronous = c.asynchronous,
+                                                                .grammars = grammars});
   EngineLoopOptions o;
+  if (grammars != nullptr) {
+    o.compile = [grammars](const Constraint& constraint) -> Result<GrammarHandle> {
+      FATHOM_ASSIGN(auto grammar, grammars->acquire(constraint));
+      return GrammarHandle{.id = grammar->id, .keep = grammar};
+    };
+  }
   o.vocab_size = model.config().vocab_size;
   o.hidden_size = model.config().hidden_size;
   o.asynchronous = c.asynchronous;

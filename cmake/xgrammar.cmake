@@ -1,0 +1,90 @@
+# The target `xgrammar`: the C++ core of PyPI's xgrammar source distribution (Apache-2.0), without its
+# Python bindings.  Only src/grammar links it.
+#
+# The file comes from an ordinary `pip download` with the hash in source-requirements.txt, once for all
+# presets; -DFATHOM_XGRAMMAR_SDIST=FILE takes a file that is there already (offline builds).
+set(fathom_xgrammar_version 0.2.8)
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/source-requirements.txt fathom_pin REGEX "^xgrammar==${fathom_xgrammar_version} ")
+string(REGEX REPLACE "^.*sha256:" "" fathom_xgrammar_sha256 "${fathom_pin}")
+
+set(FATHOM_XGRAMMAR_SDIST "" CACHE FILEPATH "xgrammar-${fathom_xgrammar_version}.tar.gz; empty: downloaded")
+set(sdist "${FATHOM_XGRAMMAR_SDIST}")
+if(NOT sdist)
+  set(downloads ${PROJECT_SOURCE_DIR}/build/downloads)
+  set(sdist ${downloads}/xgrammar-${fathom_xgrammar_version}.tar.gz)
+  if(NOT EXISTS ${sdist})
+    message(STATUS "Downloading xgrammar ${fathom_xgrammar_version} from PyPI")
+    find_program(FATHOM_PIP_PYTHON python3 REQUIRED)
+    execute_process(
+      COMMAND ${FATHOM_PIP_PYTHON} -m pip download -q --disable-pip-version-check --no-deps --require-hashes
+              --no-binary xgrammar -r ${CMAKE_CURRENT_LIST_DIR}/source-requirements.txt -d ${downloads}
+      TIMEOUT 300 RESULT_VARIABLE failed ERROR_VARIABLE complaint)
+    if(failed OR NOT EXISTS ${sdist})
+      message(FATAL_ERROR "could not download xgrammar ${fathom_xgrammar_version} (${failed}): ${complaint}\n"
+        "Install python3-pip, or give the file: -DFATHOM_XGRAMMAR_SDIST=FILE")
+    endif()
+  endif()
+endif()
+file(SHA256 "${sdist}" got)
+if(NOT got STREQUAL fathom_xgrammar_sha256)
+  message(FATAL_ERROR "${sdist} has the SHA-256 ${got}, not ${fathom_xgrammar_sha256}; "
+    "delete it, or give the file of xgrammar ${fathom_xgrammar_version}")
+endif()
+
+# Replaces one piece of a source file; a version that does not have it must be looked at again.
+function(fathom_patch file from to)
+  file(READ ${file} text)
+  string(FIND "${text}" "${from}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "${file} is not what cmake/xgrammar.cmake expects")
+  endif()
+  string(REPLACE "${from}" "${to}" text "${text}")
+  file(WRITE ${file} "${text}")
+endfunction()
+
+set(xg ${CMAKE_BINARY_DIR}/_xgrammar/xgrammar-${fathom_xgrammar_version})
+if(NOT EXISTS ${xg}/patched)
+  file(REMOVE_RECURSE ${xg})
+  file(ARCHIVE_EXTRACT INPUT "${sdist}" DESTINATION ${CMAKE_BINARY_DIR}/_xgrammar
+    PATTERNS "*/cpp/*" "*/include/*" "*/3rdparty/picojson/*" "*/3rdparty/dlpack/*" "*/LICENSE" "*/NOTICE" "*/PKG-INFO")
+  # Strings with a length could hold raw control characters, which JSON does not allow.
+  fathom_patch(${xg}/cpp/json_schema_converter.cc
+    [=[{{'"', '"'}, {'\\', '\\'}, {'\r', '\r'}, {'\n', '\n'}}, true]=]
+    [=[{{0x00, 0x1f}, {'"', '"'}, {'\\', '\\'}}, true]=])
+  # Keys of additional properties could spell a declared one with escapes, and so give it another type.
+  fathom_patch(${xg}/cpp/json_schema_converter.cc
+    [=[  choices.push_back(Sequence({ByteString("\\"), RuleRef(kBasicEscape), RuleRef(kBasicStringSub)}));
+  for (const auto& [character, child] : node.children) {]=]
+    [=[  for (const auto& [character, child] : node.children) {]=])
+  file(TOUCH ${xg}/patched)
+endif()
+
+# A few large sources take half the time of thirty small ones.  Made by hand, because CMake's own unity
+# files name absolute paths, and ccache would not know them again in another checkout.
+file(GLOB_RECURSE xg_parts RELATIVE ${CMAKE_BINARY_DIR}/_xgrammar ${xg}/cpp/*.cc)
+list(FILTER xg_parts EXCLUDE REGEX "/cpp/tvm_ffi/")
+list(SORT xg_parts)
+set(xg_sources)
+set(xg_text "")
+set(xg_count 0)
+foreach(part IN LISTS xg_parts)
+  string(APPEND xg_text "#include \"${part}\"\n")
+  math(EXPR xg_count "${xg_count} + 1")
+  math(EXPR xg_rest "${xg_count} % 6")
+  list(LENGTH xg_parts xg_all)
+  if(xg_rest EQUAL 0 OR xg_count EQUAL xg_all)
+    set(xg_file ${CMAKE_BINARY_DIR}/_xgrammar/part_${xg_count}.cc)
+    file(CONFIGURE OUTPUT ${xg_file} CONTENT "${xg_text}" @ONLY)
+    list(APPEND xg_sources ${xg_file})
+    set(xg_text "")
+  endif()
+endforeach()
+add_library(xgrammar STATIC ${xg_sources})
+set_target_properties(xgrammar PROPERTIES CXX_STANDARD 17 POSITION_INDEPENDENT_CODE ON)
+target_compile_options(xgrammar PRIVATE -w -O2)
+# Our own log functions (src/grammar/xgrammar_log.cc): what it warns of is an error for us.
+target_compile_definitions(xgrammar PUBLIC
+  XGRAMMAR_ENABLE_CPPTRACE=0 XGRAMMAR_ENABLE_INTERNAL_CHECK=0 XGRAMMAR_LOG_CUSTOMIZE=1)
+target_include_directories(xgrammar SYSTEM PUBLIC ${xg}/include ${xg}/cpp ${xg}/3rdparty/dlpack/include
+  ${xg}/3rdparty/picojson)
+target_link_libraries(xgrammar PUBLIC Threads::Threads)

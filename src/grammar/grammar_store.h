@@ -1,0 +1,79 @@
+// Compiled grammars by constraint: each is compiled once, kept while in use, and then as long as
+// there is room.
+//
+// Thread: any.  acquire() compiles on the caller's thread, one compile at a time; callers with the
+// same constraint wait for one compile.  No callback runs under the lock.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "fathom/constraint.h"
+#include "fathom/status.h"
+#include "grammar/compiled_grammar.h"
+
+namespace fathom::grammar {
+
+using GrammarId = int64_t;  // never 0, never used twice; core/grammar_handle.h has the same
+
+struct StoredGrammar {
+  GrammarId id = 0;
+  std::shared_ptr<const CompiledGrammar> grammar;
+};
+
+struct GrammarStoreStats {
+  int64_t hits = 0, misses = 0, refused = 0;
+  int64_t kept = 0, kept_bytes = 0;
+  double compile_s = 0;
+};
+
+struct GrammarStoreOptions {
+  int64_t max_bytes = int64_t{256} << 20;  // of grammars that nobody uses
+  int64_t max_refused = 32;                // remembered errors
+};
+
+class GrammarStore {
+ public:
+  // The vocabulary is made at the first acquire.  `tokens` as Vocabulary::create.
+  using Tokens = std::function<std::vector<std::string>()>;
+  GrammarStore(Tokens tokens, int32_t vocab_size, int32_t end_token,
+               const GrammarStoreOptions& options = {});
+  ~GrammarStore();
+
+  // Errors as CompiledGrammar::compile.  The grammar can be found by its id as long as the value
+  // (or the cache) holds it.
+  Result<std::shared_ptr<const StoredGrammar>> acquire(const Constraint& constraint);
+  // nullptr: nobody holds it any more.
+  std::shared_ptr<const StoredGrammar> find(GrammarId id) const;
+
+  GrammarStoreStats stats() const;
+
+ private:
+  struct Entry;
+  struct Tools;
+  Result<std::shared_ptr<const StoredGrammar>> compile(const Constraint& constraint, GrammarId id);
+  void trim();  // under mutex_
+
+  const Tokens tokens_;
+  const int32_t vocab_size_, end_token_;
+  const GrammarStoreOptions options_;
+
+  std::mutex compile_mutex_;  // one compile at a time; guards tools_
+  std::unique_ptr<Tools> tools_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable compiled_;
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // by key
+  std::list<std::string> order_;                                     // keys, last used first
+  std::unordered_map<GrammarId, std::weak_ptr<const StoredGrammar>> by_id_;
+  GrammarStoreStats stats_;
+  GrammarId next_id_ = 1;
+};
+
+}  // namespace fathom::grammar

@@ -1,0 +1,24 @@
+// What a constraint may ask for.  A compile cannot be stopped once it runs, so everything that
+// makes it long is bounded before it begins (measured in docs/structured-output.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fathom::grammar {
+
+inline constexpr size_t kMaxTextBytes = 256 << 10;  // schema, regex, grammar, tools
+inline constexpr int kMaxDepth = 64;                // nesting of a schema, of groups
+inline constexpr int64_t kMaxSchemaNodes = 8000;    // sub-schemas, after references are merged in
+inline constexpr int64_t kMaxProperties = 2000;     // of one object
+inline constexpr int64_t kMaxEnumValues = 2000;     // in a whole schema
+inline constexpr size_t kMaxEnumBytes = 64 << 10;   // text of these values
+inline constexpr int64_t kMaxTotalCount = 20000;    // all lengths, counts and names of a schema
+inline constexpr int64_t kMaxCount = 2000;          // lengths, items, properties, repetitions
+inline constexpr int64_t kMaxRegexStates = 4000;  // characters of a regex, repetitions written out
+inline constexpr size_t kMaxRegexBytes = 16 << 10;
+inline constexpr size_t kMaxGrammarBytes = 64 << 10;
+inline constexpr size_t kMaxChoices = 2000;
+inline constexpr size_t kMaxTools = 256;
+
+}  // namespace fathom::grammar

@@ -1,0 +1,81 @@
+#include "grammar/matcher.h"
+
+#include <xgrammar/xgrammar.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "grammar/xgrammar_calls.h"
+
+namespace fathom::grammar {
+
+Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar) : grammar_(std::move(grammar)) {}
+Matcher::~Matcher() = default;
+
+Result<std::unique_ptr<Matcher>> Matcher::create(std::shared_ptr<const CompiledGrammar> grammar) {
+  std::unique_ptr<Matcher> out(new Matcher(std::move(grammar)));
+  FATHOM_TRY(guarded("matcher", [&] {
+    out->impl_ = std::make_unique<xgrammar::GrammarMatcher>(out->grammar_->impl());
+  }));
+  return out;
+}
+
+Status Matcher::fill_mask(std::span<uint32_t> mask) {
+  const size_t words = grammar_->vocabulary().mask_words();
+  FATHOM_CHECK(mask.size() == words) << mask.size() << ' ' << words;
+  if (terminated_) {
+    std::fill(mask.begin(), mask.end(), 0u);
+    return Status();
+  }
+  int64_t shape = static_cast<int64_t>(words);
+  DLTensor tensor{.data = mask.data(),
+                  .device = {kDLCPU, 0},
+                  .ndim = 1,
+                  .dtype = {kDLInt, 32, 1},
+                  .shape = &shape,
+                  .strides = nullptr,
+                  .byte_offset = 0};
+  return guarded("token mask", [&] { impl_->FillNextTokenBitmask(&tensor); });
+}
+
+bool Matcher::accept(int32_t token) {
+  if (terminated_) return false;
+  bool accepted = false;
+  // A token that may not come is refused with a warning, which is no fault of ours.
+  const Status status = guarded("token", [&] { accepted = impl_->AcceptToken(token); });
+  if (!status.ok() || !accepted) return false;
+  ++num_accepted_;
+  terminated_ = token == grammar_->vocabulary().end_token();
+  return true;
+}
+
+void Matcher::rollback(int32_t n) {
+  FATHOM_CHECK(n >= 0 && n <= num_accepted_) << n << ' ' << num_accepted_;
+  if (n == 0) return;
+  const Status status = guarded("rollback", [&] { impl_->Rollback(n); });
+  FATHOM_CHECK(status.ok()) << status.message();
+  num_accepted_ -= n;
+  terminated_ = false;
+}
+
+Result<int32_t> Matcher::fill_draft_masks(std::span<const int32_t> drafts,
+                                          std::span<uint32_t> masks) {
+  const size_t words = grammar_->vocabulary().mask_words();
+  FATHOM_CHECK(masks.size() == words * (drafts.size() + 1)) << masks.size();
+  FATHOM_TRY(fill_mask(masks.first(words)));
+  int32_t good = 0;
+  Status status;
+  for (const int32_t token : drafts) {
+    if (!accept(token)) break;
+    ++good;
+    status = fill_mask(masks.subspan(static_cast<size_t>(good) * words, words));
+    if (!status.ok()) break;
+  }
+  rollback(good);
+  FATHOM_TRY(std::move(status));
+  const size_t written = static_cast<size_t>(good + 1) * words;
+  std::fill(masks.begin() + static_cast<std::ptrdiff_t>(written), masks.end(), 0u);
+  return good;
+}
+
+}  // namespace fathom::grammar

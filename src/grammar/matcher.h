@@ -1,0 +1,52 @@
+// Where one sequence is in its grammar.
+//
+// Thread: one at a time.  Nothing is shared with other matchers but the compiled grammar.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "fathom/status.h"
+#include "grammar/compiled_grammar.h"
+
+namespace xgrammar {
+class GrammarMatcher;
+}
+
+namespace fathom::grammar {
+
+class Matcher {
+ public:
+  static Result<std::unique_ptr<Matcher>> create(std::shared_ptr<const CompiledGrammar> grammar);
+  ~Matcher();
+
+  // Sets the bits of the tokens that may come next, all of mask_words() words; the end token's
+  // where the text may end.  None once terminated().
+  Status fill_mask(std::span<uint32_t> mask);
+  // Takes the next token; false: it may not come here, and nothing changes.
+  bool accept(int32_t token);
+  // Takes back the last `n` accepted tokens, 0 <= n <= num_accepted().
+  void rollback(int32_t n);
+
+  // Masks for a chain of drafted tokens: masks[i] (mask_words() words each) is what may stand in
+  // place of drafts[i], and the last one what may follow them all, so there are drafts.size() + 1.
+  // After a draft that may not come the rest are zero.  Returns how many drafts may come; the
+  // matcher is where it was.
+  Result<int32_t> fill_draft_masks(std::span<const int32_t> drafts, std::span<uint32_t> masks);
+
+  // The end token was accepted.
+  bool terminated() const { return terminated_; }
+  int32_t num_accepted() const { return num_accepted_; }
+  const CompiledGrammar& grammar() const { return *grammar_; }
+
+ private:
+  explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
+
+  std::shared_ptr<const CompiledGrammar> grammar_;
+  std::unique_ptr<xgrammar::GrammarMatcher> impl_;
+  int32_t num_accepted_ = 0;
+  bool terminated_ = false;
+};
+
+}  // namespace fathom::grammar

@@ -1,0 +1,165 @@
+// A sequence under a grammar: masks, the end, rollback, drafts.
+
+#include "grammar/matcher.h"
+
+#include <gtest/gtest.h>
+
+#include "grammar/grammar_fixture.h"
+
+namespace fathom::grammar {
+namespace {
+
+using Kind = Constraint::Kind;
+
+class MatcherTest : public testing::Test {
+ protected:
+  std::shared_ptr<const CompiledGrammar> compile(const Constraint& constraint) {
+    const auto stored = store_->acquire(constraint);
+    EXPECT_TRUE(stored.has_value()) << stored.error().message();
+    return stored ? (*stored)->grammar : nullptr;
+  }
+  std::unique_ptr<Matcher> make(Kind kind, const std::string& text) {
+    return std::move(Matcher::create(compile(make_constraint(kind, text)))).value();
+  }
+  std::vector<uint32_t> mask_of(Matcher& matcher) const {
+    std::vector<uint32_t> mask(matcher.grammar().vocabulary().mask_words());
+    EXPECT_TRUE(matcher.fill_mask(mask).ok());
+    return mask;
+  }
+  static bool has(const std::vector<uint32_t>& mask, int32_t token) {
+    return (mask[static_cast<size_t>(token) / 32] >> (token % 32) & 1) != 0;
+  }
+  int32_t token(const std::string& text) const {
+    const std::vector<int32_t> ids = tokenizer_->encode(text, false);
+    EXPECT_EQ(ids.size(), 1u) << text;
+    return ids.front();
+  }
+
+  std::unique_ptr<codec::Tokenizer> tokenizer_ = demo_tokenizer();
+  std::unique_ptr<GrammarStore> store_ = make_store(*tokenizer_);
+};
+
+TEST_F(MatcherTest, MaskHoldsExactlyTheTokensThatCanComeNext) {
+  const auto matcher = make(Kind::kRegex, "[ab]c*");
+  const std::vector<uint32_t> first = mask_of(*matcher);
+  for (int32_t id = 0; id < tokenizer_->vocab_size(); ++id) {
+    const std::string text(tokenizer_->token_bytes(id));
+    bool fits = !tokenizer_->is_added(id) && !text.empty() && (text[0] == 'a' || text[0] == 'b');
+    for (size_t i = 1; i < text.size(); ++i) fits = fits && text[i] == 'c';
+    EXPECT_EQ(has(first, id), fits) << id << ' ' << text;
+  }
+  EXPECT_FALSE(has(first, kEndToken));
+  EXPECT_TRUE(matcher->accept(token("a")));
+  EXPECT_TRUE(has(mask_of(*matcher), kEndToken));
+  EXPECT_FALSE(matcher->accept(token("a")));
+  EXPECT_EQ(matcher->num_accepted(), 1);
+}
+
+TEST_F(MatcherTest, GrammarThatCanOnlyEndLeavesTheEndTokenAlone) {
+  const auto matcher = make(Kind::kRegex, "ab");
+  EXPECT_TRUE(matcher->accept(token("a")));
+  EXPECT_TRUE(matcher->accept(token("b")));
+  const std::vector<uint32_t> mask = mask_of(*matcher);
+  for (int32_t id = 0; id < tokenizer_->vocab_size(); ++id)
+    EXPECT_EQ(has(mask, id), id == kEndToken) << id;
+  EXPECT_TRUE(matcher->accept(kEndToken));
+  EXPECT_TRUE(matcher->terminated());
+  EXPECT_FALSE(matcher->accept(token("a")));
+  for (const uint32_t word : mask_of(*matcher)) EXPECT_EQ(word, 0u);
+}
+
+TEST_F(MatcherTest, ControlTokensNeverComeButTheMarkOfCallsMay) {
+  const auto matcher = make(Kind::kRegex, "[\\s\\S]*");
+  const std::vector<uint32_t> mask = mask_of(*matcher);
+  for (const char* name : {"<think>", "</think>", "<｜User｜>", "<｜begin▁of▁sentence｜>"}) {
+    EXPECT_FALSE(has(mask, *tokenizer_->find(name))) << name;
+  }
+  EXPECT_TRUE(has(mask, *tokenizer_->find("｜DSML｜")));
+}
+
+// Walks random texts of many kinds and takes parts back: masks are those of a fresh matcher.
+TEST_F(MatcherTest, RollbackGivesBackTheSameMasks) {
+  const char* schemas[] = {
+      R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"string"}}},"required":["a","b"]})",
+      R"({"type":"array","items":{"$ref":"#"},"maxItems":3})", R"({})"};
+  RandomWriter writer(*tokenizer_);
+  for (const char* schema : schemas) {
+    const auto grammar = compile(make_constraint(Kind::kJsonSchema, schema));
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      const std::vector<int32_t> tokens = writer.write(grammar, seed, 1.5f, 60).tokens;
+      std::vector<std::vector<uint32_t>> masks;
+      const auto matcher = std::move(Matcher::create(grammar)).value();
+      for (const int32_t id : tokens) {
+        masks.push_back(mask_of(*matcher));
+        ASSERT_TRUE(matcher->accept(id));
+      }
+      for (size_t back = 1; back <= std::min<size_t>(tokens.size(), 7); ++back) {
+        matcher->rollback(static_cast<int32_t>(back));
+        EXPECT_EQ(mask_of(*matcher), masks[tokens.size() - back]);
+        for (size_t i = tokens.size() - back; i < tokens.size(); ++i) {
+          EXPECT_EQ(mask_of(*matcher), masks[i]);
+          ASSERT_TRUE(matcher->accept(tokens[i]));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(MatcherTest, RollbackCrossesTheEndToken) {
+  const auto matcher = make(Kind::kRegex, "a+");
+  ASSERT_TRUE(matcher->accept(token("a")));
+  ASSERT_TRUE(matcher->accept(kEndToken));
+  matcher->rollback(1);
+  EXPECT_FALSE(matcher->terminated());
+  EXPECT_TRUE(matcher->accept(token("a")));
+}
+
+// One mask for each drafted position, each that of the tokens before it, until a draft does not
+// fit.
+TEST_F(MatcherTest, DraftMasksAreThoseOfEachPosition) {
+  const auto matcher = make(Kind::kRegex, "abc*d");
+  const size_t words = matcher->grammar().vocabulary().mask_words();
+  const std::vector<int32_t> drafts = {token("a"), token("b"), token("x"), token("d")};
+  std::vector<uint32_t> masks(words * 5, 7);
+  const Result<int32_t> good = matcher->fill_draft_masks(drafts, masks);
+  ASSERT_TRUE(good.has_value());
+  EXPECT_EQ(*good, 2);
+  EXPECT_EQ(matcher->num_accepted(), 0);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(std::vector<uint32_t>(masks.begin() + static_cast<std::ptrdiff_t>(i * words),
+                                    masks.begin() + static_cast<std::ptrdiff_t>((i + 1) * words)),
+              mask_of(*matcher))
+        << i;
+    if (i < 2) {
+      ASSERT_TRUE(matcher->accept(drafts[i]));
+    }
+  }
+  for (size_t i = 3 * words; i < masks.size(); ++i) EXPECT_EQ(masks[i], 0u);
+}
+
+TEST_F(MatcherTest, GuideIsFreeUntilItsTokenAndCannotEndBefore) {
+  Constraint constraint = make_constraint(Kind::kChoice, "");
+  constraint.choices = {"a"};
+  constraint.starts_after = *tokenizer_->find("</think>");
+  const auto guide = std::move(Guide::create(compile(constraint))).value();
+  const auto allows = [&](int32_t id) {
+    guide->fill();
+    return (guide->mask()[static_cast<size_t>(id) / 32] >> (id % 32) & 1) != 0;
+  };
+  EXPECT_TRUE(allows(token("b")));
+  EXPECT_FALSE(allows(kEndToken));
+  EXPECT_TRUE(guide->accept(token("b")).ok());
+  EXPECT_TRUE(guide->accept(constraint.starts_after).ok());
+  EXPECT_FALSE(allows(token("b")));
+  EXPECT_TRUE(allows(token("a")));
+  EXPECT_TRUE(guide->accept(token("a")).ok());
+  EXPECT_TRUE(guide->accept(kEndToken).ok());
+  EXPECT_TRUE(guide->ended());
+  guide->rollback(3);  // back before </think>
+  EXPECT_TRUE(allows(token("b")));
+  EXPECT_TRUE(guide->accept(constraint.starts_after).ok());
+  EXPECT_FALSE(guide->accept(token("b")).ok());
+}
+
+}  // namespace
+}  // namespace fathom::grammar
