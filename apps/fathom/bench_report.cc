@@ -48,7 +48,11 @@ std::vector<std::vector<std::string>> table_cells(const BenchReport& report,
     auto& cells = table.emplace_back();
     cells = {r.name, cell(r.value * 1e3), r.floor > 0 ? cell(r.floor * 1e3) : "-",
              r.floor > 0 ? format("%.2f", r.ratio()) : "-"};
-    for (const std::string& column : columns) cells.push_back(cell(r.figure(column)));
+    for (const std::string& column : columns) {
+      const bool is_there = std::any_of(r.figures.begin(), r.figures.end(),
+                                        [&](const auto& f) { return f.first == column; });
+      cells.push_back(is_there ? cell(r.figure(column)) : "-");
+    }
   }
   return table;
 }
@@ -103,17 +107,20 @@ void BenchSetup::write(JsonWriter& json) const {
 }
 
 std::vector<std::string> BenchSetup::lines(size_t width) const {
-  std::vector<std::string> lines;
+  std::string all;
   for (const auto& [name, value] : members_) {
     const bool quoted = value.size() >= 2 && value.front() == '"';
-    std::string item = name + " " + (quoted ? value.substr(1, value.size() - 2) : value);
-    if (lines.empty() || lines.back().size() + 2 + item.size() > width) {
-      if (!lines.empty()) lines.back() += ",";
-      lines.push_back(std::move(item));
-    } else {
-      lines.back() += ", " + item;
-    }
+    all += (all.empty() ? "" : ", ") + name + " " +
+           (quoted ? value.substr(1, value.size() - 2) : value);
   }
+  std::vector<std::string> lines;
+  while (all.size() > width) {
+    size_t cut = all.rfind(' ', width);
+    if (cut == std::string::npos || cut == 0) cut = width;
+    lines.push_back(all.substr(0, cut));
+    all.erase(0, all[cut] == ' ' ? cut + 1 : cut);
+  }
+  lines.push_back(std::move(all));
   return lines;
 }
 
