@@ -83,7 +83,7 @@ Examples:
   add_int<int32_t>(app, "--n", &o->sampling.n, 1, 1024, "answers; each has the next seed");
   add_int<int32_t>(app, "--logprobs", &o->sampling.logprobs, 0, 1 << 20,
                    "log-probabilities of the chosen and the N likeliest tokens (with --json)");
-  app->add_flag("--json", o->json, "print the result as JSON");
+  app->add_flag("--json", o->json, "print the result as JSON; of --jsonl a summary of the run");
   app->add_flag("--quiet", o->quiet, "no statistics and no progress on stderr");
   add_sampling(app, &o->sampling);
   add_image_options(app, &o->images);
