@@ -42,7 +42,7 @@ class BrowserTest(unittest.TestCase):
     def context(self, **options):
         context = self.browser.new_context(**{"viewport": {"width": 1280, "height": 800},
                                               "reduced_motion": "reduce", **options})
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         self.addCleanup(context.close)
         return context
 
