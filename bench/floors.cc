@@ -18,22 +18,30 @@ double compressor_macs(const ModelConfig& c, int32_t layer) {
          static_cast<double>(c.index_head_dim) * c.head_dim / ratio;
 }
 
-// Multiply-adds of one token in one layer, the experts apart.
-double dense_macs(const ModelConfig& c, int32_t layer) {
-  const double hidden = c.hidden_size, heads = c.num_heads, d = c.head_dim, m = c.hc_mult;
+// Multiply-adds of one token in one layer with fp8 weights, the routed experts apart.
+double fp8_macs(const ModelConfig& c, int32_t layer) {
+  const double hidden = c.hidden_size, heads = c.num_heads, d = c.head_dim;
   const double low = static_cast<double>(c.o_groups) * c.o_lora_rank;
-  double macs = c.q_lora_rank * (hidden + heads * d) + d * hidden;          // q, window
-  macs += low * (heads * d / c.o_groups) + hidden * low;                    // output
-  macs += 3.0 * hidden * c.moe_intermediate_size + c.num_experts * hidden;  // shared expert, gate
-  macs += 2 * ((2 + m) * m * m * hidden + m * hidden + (m * m + m) * hidden);  // hyper-connections
+  double macs = c.q_lora_rank * (hidden + heads * d) + d * hidden;  // q, window
+  macs += low * (heads * d / c.o_groups) + hidden * low;            // output
+  macs += 3.0 * hidden * c.moe_intermediate_size;                   // shared expert
   if (c.engram_index(layer) >= 0) {
     const double width = (c.engram_max_ngram_size - 1.0) * c.engram_num_heads * c.engram_head_dim;
-    macs += (m + 1) * hidden * width;
+    macs += (c.hc_mult + 1.0) * hidden * width;
   }
-  macs += compressor_macs(c, layer);
   if (c.is_index_source(layer)) {
-    macs += c.index_num_heads * (1.0 * c.index_head_dim * c.q_lora_rank + hidden);
+    macs += 1.0 * c.index_num_heads * c.index_head_dim * c.q_lora_rank;
   }
+  return macs;
+}
+
+// The same with bf16 and fp32 weights: the gate, hyper-connections, compressor and index weights.
+double fp32_macs(const ModelConfig& c, int32_t layer) {
+  const double hidden = c.hidden_size, m = c.hc_mult;
+  double macs = c.num_experts * hidden;
+  macs += 2 * ((2 + m) * m * m * hidden + m * hidden + (m * m + m) * hidden);
+  macs += compressor_macs(c, layer);
+  if (c.is_index_source(layer)) macs += c.index_num_heads * hidden;
   return macs;
 }
 
@@ -67,15 +75,17 @@ double expert_bytes(const ModelConfig& c) {
 }
 
 void add_row(const ModelConfig& c, int32_t layer, int64_t p, Work& work) {
-  work.fp32_ops += 2 * (dense_macs(c, layer) + attention_macs(c, layer, p));
+  work.fp8_ops += 2 * fp8_macs(c, layer);
+  work.fp32_ops += 2 * (fp32_macs(c, layer) + attention_macs(c, layer, p));
   work.int8_ops += 2 * (expert_macs(c) + index_macs(c, layer, p));
 }
 
 }  // namespace
 
-double floor_s(const Work& work, const Peaks& peaks) {
-  const double compute =
-      work.int8_ops / (peaks.int8_gop_s * 1e9) + work.fp32_ops / (peaks.fp32_gflop_s * 1e9);
+double floor_s(const Work& work, const Peaks& peaks, kernels::Numerics numerics) {
+  const double planes = numerics == kernels::Numerics::kInt8 ? 2 : 4;
+  const double compute = (work.int8_ops + planes * work.fp8_ops) / (peaks.int8_gop_s * 1e9) +
+                         work.fp32_ops / (peaks.fp32_gflop_s * 1e9);
   return std::max(compute, work.bytes / (peaks.dram_read_gb_s * 1e9));
 }
 
@@ -117,7 +127,7 @@ Work decode_work(const ModelConfig& c, int64_t batch, int64_t context, int64_t e
 
 Work head_work(const ModelConfig& c, int64_t rows) {
   const double weights = static_cast<double>(c.vocab_size) * c.hidden_size;
-  return {.int8_ops = 0, .fp32_ops = 2 * weights * static_cast<double>(rows), .bytes = 2 * weights};
+  return {.fp32_ops = 2 * weights * static_cast<double>(rows), .bytes = 2 * weights};
 }
 
 }  // namespace fathom::bench

@@ -1,28 +1,31 @@
 // The floors of a forward pass: what must be read and computed, from the config alone
 // (docs/spec/model.md 12).
 //
-// Bytes go at the DRAM read rate.  Operations go at the peak of the unit that they need in the
-// `reference` numerics: products of fp4 expert weights and of fp4 index keys fit the int8 units;
-// fp8 and bf16 weights with fp8 or bf16 inputs, attention and hyper-connections need fp32.
+// Bytes go at the DRAM read rate.  Operations go at the peak of the unit that they need: products
+// of fp4 expert weights and of fp4 index keys fit the int8 units; an e4m3 weight takes two int8
+// planes, so half of that rate with int8 inputs and a quarter with e4m3 ones (numerics
+// `reference`); bf16 weights, attention and hyper-connections need fp32.
 #pragma once
 
 #include <cstdint>
 
 #include "bench/peaks.h"
 #include "fathom/request.h"
+#include "kernels/kernel_table.h"
 #include "model/config.h"
 
 namespace fathom::bench {
 
 struct Work {
   double int8_ops = 0;  // a multiply-add is 2
+  double fp8_ops = 0;   // of fp8 weights
   double fp32_ops = 0;
   double bytes = 0;
 };
 
 // Seconds if every unit runs at its peak, one after the other, or memory at its rate, whichever is
 // longer.
-double floor_s(const Work& work, const Peaks& peaks);
+double floor_s(const Work& work, const Peaks& peaks, kernels::Numerics numerics);
 
 // A prompt of `tokens` from position 0, without head and draft stages.  Exact: all layers on all of
 // it.  Replay: the decoder's layers on the last window only, its first one's compressor on all.

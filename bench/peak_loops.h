@@ -19,5 +19,6 @@ struct PeakLoops {
 const PeakLoops& plain_peak_loops();
 const PeakLoops& avx2_peak_loops();
 const PeakLoops& avx512_peak_loops();
+const PeakLoops& amx_peak_loops();
 
 }  // namespace fathom::bench

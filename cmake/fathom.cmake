@@ -43,12 +43,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # g++ 12: false alarms inside its own 
   list(APPEND FATHOM_FLAGS_AVX512 -Wno-maybe-uninitialized -Wno-uninitialized)
 endif()
 
-# Compiles the files named x86_avx2*.cc / x86_avx512*.cc of the calling directory for their ISA; the
+set(FATHOM_FLAGS_AMX ${FATHOM_FLAGS_AVX512} -mamx-tile -mamx-int8)
+
+# Compiles the files named x86_avx2*.cc / x86_avx512*.cc / x86_amx*.cc of the calling directory for their ISA; the
 # code in them runs only after a check of cpuid (device/cpu_features.h).
 function(fathom_isa_flags)
   foreach(file IN LISTS ARGN)
     if(file MATCHES "x86_avx512[^/]*\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AVX512}")
+    elseif(file MATCHES "x86_amx[^/]*\\.cc$")
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AMX}")
     elseif(file MATCHES "x86_avx2[^/]*\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AVX2}")
     endif()

@@ -17,11 +17,12 @@ namespace fathom::app {
 struct BenchOptions {
   std::string kind;
   std::string command;   // the whole command line, for the report
-  EngineOptions engine;  // of decode and prefill: threads and isa
+  EngineOptions engine;  // of decode and prefill: threads, isa and numerics
 
   std::string shape = "release";  // decode, prefill: or "demo"
   int layers = 4;
   int experts = 32;
+  bool profile = false;  // decode, prefill: one more step a row, by operation
 
   // Empty: the standard ones of the kind.
   std::vector<int> tokens;                  // prompt lengths

@@ -83,7 +83,10 @@ class Rounds : public LoadSource {
 };
 
 Work sum(const Work& a, const Work& b) {
-  return {a.int8_ops + b.int8_ops, a.fp32_ops + b.fp32_ops, a.bytes + b.bytes};
+  return {.int8_ops = a.int8_ops + b.int8_ops,
+          .fp8_ops = a.fp8_ops + b.fp8_ops,
+          .fp32_ops = a.fp32_ops + b.fp32_ops,
+          .bytes = a.bytes + b.bytes};
 }
 
 class Floors {
@@ -92,14 +95,16 @@ class Floors {
   double prefill(int64_t tokens) const {
     const model::ModelConfig& c = engine_.config();
     return bench::floor_s(
-        sum(bench::prefill_work(c, tokens, engine_.prefill), bench::head_work(c, 1)), peaks_);
+        sum(bench::prefill_work(c, tokens, engine_.prefill), bench::head_work(c, 1)), peaks_,
+        engine_.numerics);
   }
   // A step that computes one token of each of `batch` sequences.
   double decode(int64_t batch, int64_t context) const {
     const model::ModelConfig& c = engine_.config();
     const auto experts = static_cast<int64_t>(bench::uniform_experts(c, batch));
     return bench::floor_s(
-        sum(bench::decode_work(c, batch, context, experts), bench::head_work(c, batch)), peaks_);
+        sum(bench::decode_work(c, batch, context, experts), bench::head_work(c, batch)), peaks_,
+        engine_.numerics);
   }
 
  private:
@@ -130,7 +135,10 @@ void progress(const BenchRow& row) {
 
 bench::Peaks measure_peaks(const BenchOptions& options) {
   const int threads = options.engine.threads > 0 ? options.engine.threads : cpu_info().num_cpus;
-  const bench::Peaks peaks = bench::measure_peaks(threads, best_isa());
+  Isa units = best_isa();
+  const std::optional<Isa> isa = parse_isa(options.engine.isa);
+  if (isa && missing_feature(*isa).empty()) units = std::max(units, *isa);
+  const bench::Peaks peaks = bench::measure_peaks(threads, units);
   (void)reset_peak_memory();  // measuring the machine takes more than some models
   return peaks;
 }
@@ -166,7 +174,7 @@ void add_engine_setup(const BenchOptions& options, const Engine& engine, BenchSe
   setup->add("layers", engine.config().num_layers);
   setup->add("experts", engine.config().num_experts);
   setup->add("mode", engine.prefill == PrefillMode::kExact ? "exact" : "replay");
-  setup->add("numerics", "reference");
+  setup->add("numerics", kernels::numerics_name(engine.numerics));
   setup->add("prefix_cache", options.engine.prefix_cache == PrefixCache::kOff ? "off" : "on");
   setup->add("chunk", options.engine.chunk_tokens);
   setup->add("async", options.engine.asynchronous);

@@ -68,11 +68,22 @@ int64_t decode_room(const model::Model& model) {
   return std::min<int64_t>(model.config().max_position_embeddings, 16384);
 }
 
+struct KernelChoice {
+  int threads;
+  Isa isa;
+  kernels::Numerics numerics;
+};
+
 class Bench {
  public:
-  Bench(runner::LoadedModel& loaded, std::unique_ptr<kvtier::PagedStorage> storage, Isa isa,
-        const Peaks& peaks)
-      : loaded_(loaded), storage_(std::move(storage)), isa_(isa), peaks_(peaks) {}
+  // `profile`: what the model was loaded with; nullptr: none.
+  Bench(runner::LoadedModel& loaded, std::unique_ptr<kvtier::PagedStorage> storage,
+        const KernelChoice& choice, const Peaks& peaks, ProfileRecorder* profile)
+      : loaded_(loaded),
+        storage_(std::move(storage)),
+        choice_(choice),
+        peaks_(peaks),
+        profile_(profile) {}
 
   // One row of each of `batch` sequences through all layers, without the head.
   BenchRow decode(int batch) {
@@ -81,7 +92,7 @@ class Bench {
     for (int b = 0; b < batch; ++b) sequences.push_back(prompt_sequence());
     ExpertCounter counter;
     size_t calls = 0;
-    const auto times = repeat([&] {
+    const auto call = [&] {
       model::Batch step;
       for (auto& s : sequences) {
         s->append(random_id());
@@ -90,10 +101,11 @@ class Bench {
       must(loaded_.model->forward(step, {}, &counter));
       for (auto& s : sequences) s->advance(1);
       ++calls;
-    });
+    };
+    const auto times = repeat(call);
     const Work work = bench::decode_work(config(), batch, kDecodeContext,
                                          counter.total / static_cast<int64_t>(calls));
-    return row("decode.layers.b" + std::to_string(batch), times, work, batch);
+    return row("decode.layers.b" + std::to_string(batch), times, work, batch, call);
   }
 
   // The output head alone.
@@ -115,7 +127,7 @@ class Bench {
         .w = {.dtype = w.dtype, .data = w.as<uint8_t>(), .rows = w.shape[0], .cols = w.shape[1]},
         .y_f32 = logits.data(),
         .y_stride = c.vocab_size};
-    const kernels::Ops ops(DeviceKind::kCpu, isa_);
+    const kernels::Ops ops(DeviceKind::kCpu, choice_.isa);
     const auto times = repeat([&] { ops.run(args); });
     return row("decode.head.b" + std::to_string(rows), times, bench::head_work(c, rows), rows);
   }
@@ -131,13 +143,14 @@ class Bench {
   // A prompt of `tokens` through all layers in one chunk, exact mode, without the head.
   BenchRow prefill(int tokens) {
     std::vector<int32_t> ids(static_cast<size_t>(tokens));
-    const auto times = repeat([&] {
+    const auto call = [&] {
       for (int32_t& id : ids) id = random_id();
       auto s = sequence(ids, tokens);
       must(loaded_.model->forward({{s->next_segment(tokens, 0)}}, {}));
-    });
+    };
+    const auto times = repeat(call);
     return row("prefill." + std::to_string(tokens), times,
-               bench::prefill_work(config(), tokens, PrefillMode::kExact), tokens);
+               bench::prefill_work(config(), tokens, PrefillMode::kExact), tokens, call);
   }
 
  private:
@@ -161,27 +174,39 @@ class Bench {
     return s;
   }
 
-  BenchRow row(std::string name, const std::vector<double>& times, const Work& work,
-               int tokens) const {
+  // `call`: one more step to look at by operation, when a profile is asked for.
+  BenchRow row(std::string name, const std::vector<double>& times, const Work& work, int tokens,
+               const std::function<void()>& call = nullptr) const {
     const double median = times[times.size() / 2];
-    return {.name = std::move(name),
-            .value = median,
-            .floor = bench::floor_s(work, peaks_),
-            .figures = {{"tokens_per_s", tokens / median},
-                        {"best", times.front()},
-                        {"calls", static_cast<double>(times.size())}}};
+    BenchRow row{.name = std::move(name),
+                 .value = median,
+                 .floor = bench::floor_s(work, peaks_, choice_.numerics),
+                 .figures = {{"tokens_per_s", tokens / median},
+                             {"best", times.front()},
+                             {"calls", static_cast<double>(times.size())}}};
+    if (profile_ != nullptr && call != nullptr) {
+      profile_->start();
+      call();
+      row.profile = profile_->stop(peaks_, choice_.numerics);
+    }
+    return row;
   }
 
   runner::LoadedModel& loaded_;
   std::unique_ptr<kvtier::PagedStorage> storage_;
-  Isa isa_;
+  KernelChoice choice_;
   const Peaks& peaks_;
+  ProfileRecorder* profile_;
   std::mt19937_64 random_{1};
   int64_t max_states_ = 1;  // sequences at a time
 };
 
-Result<runner::LoadedModel> make_model(const BenchOptions& options, int threads, Isa isa) {
-  const runner::LoadOptions load{.num_threads = threads, .isa = isa};
+Result<runner::LoadedModel> make_model(const BenchOptions& options, const KernelChoice& choice,
+                                       kernels::OpProbe* probe) {
+  const runner::LoadOptions load{.num_threads = choice.threads,
+                                 .isa = choice.isa,
+                                 .numerics = choice.numerics,
+                                 .probe = probe};
   if (options.shape == "demo") {
     FATHOM_ASSIGN(const std::filesystem::path dir, find_model(""));
     return runner::load_model(dir, load);
@@ -194,11 +219,16 @@ Result<runner::LoadedModel> make_model(const BenchOptions& options, int threads,
   return runner::load_model(std::move(config), std::move(checkpoint), std::move(class_map), load);
 }
 
-Result<Isa> choose_isa(const std::string& name) {
-  const Isa isa = parse_isa(name).value_or(best_isa());
-  const std::string missing = missing_feature(isa);
-  if (missing.empty()) return isa;
-  return wrong_use("--isa " + name + ": this CPU has no " + missing);
+Result<KernelChoice> choose_kernels(const EngineOptions& options) {
+  const Isa isa = parse_isa(options.isa).value_or(best_isa());
+  if (const std::string missing = missing_feature(isa); !missing.empty()) {
+    return wrong_use("--isa " + options.isa + ": this CPU has no " + missing);
+  }
+  const auto numerics = kernels::parse_numerics(options.numerics);
+  FATHOM_CHECK(numerics.has_value()) << options.numerics;  // the command line knows no other
+  return KernelChoice{.threads = options.threads > 0 ? options.threads : cpu_info().num_cpus,
+                      .isa = isa,
+                      .numerics = *numerics};
 }
 
 // Prompt lengths and batches of the kind that is measured.
@@ -228,35 +258,36 @@ Result<int64_t> blocks_needed(const BenchOptions& options, const model::Model& m
   return blocks;
 }
 
-void add_setup(const BenchOptions& options, const runner::LoadedModel& loaded, int threads, Isa isa,
-               BenchSetup* setup) {
+void add_setup(const BenchOptions& options, const runner::LoadedModel& loaded,
+               const KernelChoice& choice, BenchSetup* setup) {
   setup->add("kind", options.kind);
   setup->add("shape", options.shape);
   setup->add("layers", loaded.model->config().num_layers);
   setup->add("experts", loaded.model->config().num_experts);
-  setup->add("numerics", "reference");
+  setup->add("numerics", kernels::numerics_name(choice.numerics));
   setup->add("mode", "exact");
   setup->add("context", kDecodeContext);
   setup->add("drafts", 0);
   setup->add("routing", "the gate's own, of random tokens");
-  setup->add("isa", isa_name(isa));
-  setup->add("threads", threads);
+  setup->add("isa", isa_name(choice.isa));
+  setup->add("threads", choice.threads);
   add_origin(options.command, setup);
 }
 
 }  // namespace
 
 Result<BenchReport> bench_layers(const BenchOptions& options) {
-  FATHOM_ASSIGN(const Isa isa, choose_isa(options.engine.isa));
-  const int threads = options.engine.threads > 0 ? options.engine.threads : cpu_info().num_cpus;
+  FATHOM_ASSIGN(const KernelChoice choice, choose_kernels(options.engine));
   BenchReport report;
-  report.peaks = bench::measure_peaks(threads, best_isa());
+  report.peaks = bench::measure_peaks(choice.threads, std::max(choice.isa, best_isa()));
   (void)reset_peak_memory();  // measuring the machine takes more than some models
-  FATHOM_ASSIGN(runner::LoadedModel loaded, make_model(options, threads, isa));
+  ProfileRecorder recorder;   // outlives the model
+  ProfileRecorder* probe = options.profile ? &recorder : nullptr;
+  FATHOM_ASSIGN(runner::LoadedModel loaded, make_model(options, choice, probe));
   FATHOM_ASSIGN(const int64_t blocks, blocks_needed(options, *loaded.model));
   FATHOM_ASSIGN(auto storage,
                 kvtier::PagedStorage::create(loaded.model->kv_layout().block_bytes(), blocks));
-  Bench bench(loaded, std::move(storage), isa, report.peaks);
+  Bench bench(loaded, std::move(storage), choice, report.peaks, probe);
   auto add = [&](BenchRow row) {
     std::fprintf(stderr, "%s: %.3f ms, %.2f of its floor\n", row.name.c_str(), row.value * 1e3,
                  row.ratio());
@@ -266,7 +297,7 @@ Result<BenchReport> bench_layers(const BenchOptions& options) {
   for (const int b : batch_sizes(options)) add(bench.head(b));
   for (const int n : prompt_lengths(options)) add(bench.prefill(n));
   report.memory = bench.memory();
-  add_setup(options, loaded, threads, isa, &report.setup);
+  add_setup(options, loaded, choice, &report.setup);
   return report;
 }
 

@@ -142,6 +142,10 @@ std::string bench_json(const BenchReport& report) {
     json.begin_object().member("name", r.name).member("value", r.value).member("unit", "s");
     json.member("floor", r.floor).member("ratio", r.ratio());
     for (const auto& [name, number] : r.figures) json.member(name, number);
+    if (r.profile) {
+      json.key("profile");
+      write_profile(json, *r.profile);
+    }
     json.end_object();
   }
   json.end_array().key("peaks").begin_object();
@@ -167,7 +171,11 @@ std::string bench_table(const BenchReport& report, const std::vector<std::string
     }
     out += "\n";
   }
-  return out + memory_line(report.memory) + "\n";
+  out += memory_line(report.memory) + "\n";
+  for (const BenchRow& r : report.rows) {
+    if (r.profile) out += profile_text(r.name, *r.profile);
+  }
+  return out;
 }
 
 std::string bench_svg(const BenchReport& report) {

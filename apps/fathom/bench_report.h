@@ -2,6 +2,7 @@
 // plots.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "bench/peaks.h"
 #include "bench/plot.h"
+#include "bench_profile.h"
 #include "fathom/status.h"
 #include "json_writer.h"
 #include "memory_use.h"
@@ -21,6 +23,7 @@ struct BenchRow {
   double floor = 0;  // seconds; 0: none is known
   // More of what was seen, by name.
   std::vector<std::pair<std::string, double>> figures;
+  std::optional<StepProfile> profile = std::nullopt;  // of one more step
 
   double ratio() const { return value > 0 ? floor / value : 0; }  // share of the limit
   double figure(std::string_view name) const;                     // 0 if it is not there

@@ -13,8 +13,8 @@ using Names = std::set<std::string>;
 // Options that only some kinds have; what is in none of these is an option of the engine.
 const std::map<std::string, Names>& options_of_kinds() {
   static const std::map<std::string, Names> all = {
-      {"decode", {"--shape", "--layers", "--experts", "--batch"}},
-      {"prefill", {"--shape", "--layers", "--experts", "--tokens"}},
+      {"decode", {"--shape", "--layers", "--experts", "--batch", "--profile"}},
+      {"prefill", {"--shape", "--layers", "--experts", "--tokens", "--profile"}},
       {"throughput", {"--tokens", "--batch", "--output", "--requests", "--prompts"}},
       {"latency", {"--tokens", "--batch", "--output", "--prompts"}},
       {"sweep",
@@ -25,7 +25,7 @@ const std::map<std::string, Names>& options_of_kinds() {
 }
 
 // All kinds have these; decode and prefill have no other option of the engine.
-const Names kEverywhere = {"--json", "--html", "--threads", "--isa"};
+const Names kEverywhere = {"--json", "--html", "--threads", "--isa", "--numerics"};
 
 bool is_option_of(const std::string& name, const std::string& kind) {
   if (kEverywhere.contains(name)) return true;
@@ -70,6 +70,7 @@ prefix cache on, in replay and off. These four run a model behind its engine.
 Examples:
   fathom bench decode --layers 4 --experts 32
   fathom bench prefill --tokens 512 --json prefill.json
+  fathom bench decode --numerics int8 --profile
   fathom bench throughput --requests 200 --batch 1 --batch 16
   fathom bench latency --tokens 512 --batch 4
   fathom bench sweep --json sweep.json --svg sweep.svg --html sweep.html
@@ -93,6 +94,8 @@ Examples:
   add_int<int>(app, "--layers", &o->layers, 4, 64, "layers (decode, prefill; default 4)");
   add_int<int>(app, "--experts", &o->experts, 6, 512,
                "routed experts a layer (decode, prefill; default 32)");
+  app->add_flag("--profile", o->profile,
+                "time, bytes and operations of one more step by operation (decode, prefill)");
   add_numbers(app, "--tokens", &o->tokens, 1 << 20, "prompt length (not decode, agent)");
   add_numbers(app, "--batch", &o->batches, 1024, "sequences at a time (not prefill, agent)");
   add_numbers(app, "--concurrency", &o->concurrency, 1024, "prompts at a time (sweep)");

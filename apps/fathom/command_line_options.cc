@@ -52,10 +52,10 @@ CLI::Option* add_text(CLI::App* app, const std::string& name, std::optional<std:
 
 void add_isa(CLI::App* app, const std::function<void(Isa)>& set) {
   add(app, "--isa", "NAME",
-      "kernels: reference, plain, avx2 or avx512 (default: the best of this CPU)",
+      "kernels: reference, plain, avx2, avx512 or amx (default: the best of this CPU)",
       [set](const std::string& value) {
         const std::optional<Isa> isa = parse_isa(value);
-        if (!isa) throw bad_value("--isa", value, "reference, plain, avx2 or avx512");
+        if (!isa) throw bad_value("--isa", value, "reference, plain, avx2, avx512 or amx");
         set(*isa);
       })
       ->envname("FATHOM_ISA");
@@ -83,12 +83,15 @@ void add_engine(CLI::App* app, EngineOptions* out) {
         }
         out->prefill = value == "exact" ? PrefillMode::kExact : PrefillMode::kReplay;
       });
-  add(app, "--numerics", "NAME", "reference", [](const std::string& value) {
-    if (value == "int8") {
-      throw CLI::ValidationError("--numerics", "int8 is not in this version; use reference");
-    }
-    if (value != "reference") throw bad_value("--numerics", value, "reference");
-  });
+  add(app, "--numerics", "NAME",
+      "reference: rounds inputs of fp8 and fp4 matrices as the model says; int8: to 8 bits with a "
+      "scale per 32, faster (CPU only; default: reference)",
+      [out](const std::string& value) {
+        if (value != "reference" && value != "int8") {
+          throw bad_value("--numerics", value, "reference or int8");
+        }
+        out->numerics = value;
+      });
   add(app, "--kv-memory", "SIZE", "memory for the KV cache, such as 512M or 16GiB",
       [out](const std::string& value) {
         const std::optional<int64_t> bytes = parse_size(value);

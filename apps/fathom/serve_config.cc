@@ -58,7 +58,7 @@ void print_engine(const EngineOptions& e, Toml* toml) {
   toml->text("threads", e.threads > 0 ? std::to_string(e.threads) : "");
   toml->text("isa", e.isa);
   toml->text("prefill", !e.prefill ? "" : *e.prefill == PrefillMode::kExact ? "exact" : "replay");
-  toml->text("numerics", "reference");
+  toml->text("numerics", e.numerics);
   toml->text("kv-memory", e.kv_memory_bytes > 0 ? std::to_string(e.kv_memory_bytes) : "");
   toml->number("max-batch", e.max_batch);
   toml->number("chunk", e.chunk_tokens);

@@ -24,8 +24,11 @@ struct Config {
 
   std::string device = "auto";  // auto: the GPU if there is one that fits; cpu; cuda:N
   int32_t threads = 0;          // 0: every CPU that this process may use
-  std::string isa =
-      {};  // kernels: "reference", "plain", "avx2", "avx512"; "": the best of this CPU
+  // Kernels: "reference", "plain", "avx2", "avx512", "amx"; "": the best of this CPU but for amx.
+  std::string isa = {};
+  // How inputs of fp8 and fp4 matrices are rounded: "reference", as the model says; "int8", to 8
+  // bits with a scale per 32: faster, other bits, on the CPU only.
+  std::string numerics = "reference";
   std::optional<PrefillMode> prefill = {};  // of requests that do not say; none: replay
 
   int64_t kv_memory_bytes = 0;  // for PAGES of all sequences; 0: a default that fits this machine

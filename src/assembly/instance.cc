@@ -97,11 +97,17 @@ Status check_numbers(const Config& config) {
 Result<Isa> choose_isa(const Config& config) {
   if (config.isa.empty()) return best_isa();
   const std::optional<Isa> isa = parse_isa(config.isa);
-  if (!isa) return wrong("--isa " + config.isa + ": not reference, plain, avx2 or avx512");
+  if (!isa) return wrong("--isa " + config.isa + ": not reference, plain, avx2, avx512 or amx");
   const std::string missing = missing_feature(*isa);
   if (missing.empty()) return *isa;
   return wrong("--isa " + config.isa + ": this CPU has no " + missing +
                "; leave --isa out to use " + std::string(isa_name(best_isa())));
+}
+
+Result<kernels::Numerics> choose_numerics(const Config& config) {
+  const auto numerics = kernels::parse_numerics(config.numerics);
+  if (numerics) return *numerics;
+  return wrong("--numerics " + config.numerics + ": not reference or int8");
 }
 
 // The GPU of --device.  nullptr: the CPU; with auto also if there is no GPU that we run on, or one
@@ -168,8 +174,8 @@ BlockKey cache_namespace(const Instance& instance, PrefixCache cache) {
     shards += t.name + ' ' + t.file + ' ' + std::to_string(t.view.num_bytes()) + '\n';
   }
   const std::string config = model::config_json(instance.config());
-  const std::string kernels = "reference numerics, layout 1, " +
-                              std::string(isa_name(instance.isa)) +
+  const std::string kernels = std::string(kernels::numerics_name(instance.numerics)) +
+                              " numerics, layout 1, " + std::string(isa_name(instance.isa)) +
                               (instance.gpu != nullptr ? ", cuda" : "") +
                               (cache == PrefixCache::kReplay ? ", replayed windows" : "");
   const std::string_view parts[] = {config, shards, kernels};
@@ -272,6 +278,7 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config) {
   FATHOM_TRY(check_numbers(config));
   auto instance = std::make_unique<Instance>();
   FATHOM_ASSIGN(instance->isa, choose_isa(config));
+  FATHOM_ASSIGN(instance->numerics, choose_numerics(config));
   instance->prefill = config.prefill.value_or(PrefillMode::kReplay);
   FATHOM_ASSIGN(const int64_t kv_memory, choose_kv_memory(config));
   instance->threads = config.threads > 0 ? config.threads : cpu_info().num_cpus;
@@ -289,14 +296,19 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config) {
                 make_class_map(instance->dir, model, *instance->tokenizer));
   FATHOM_ASSIGN(weights::Checkpoint checkpoint, weights::Checkpoint::open(instance->dir));
   FATHOM_ASSIGN(instance->gpu, choose_gpu(config, checkpoint));
+  if (instance->gpu != nullptr && instance->numerics != kernels::Numerics::kReference) {
+    return wrong("--numerics " + config.numerics +
+                 ": a GPU has reference only; leave it out or give --device cpu");
+  }
   if (class_map.empty()) {
     FATHOM_ASSIGN(class_map, model::load_class_map(instance->dir, model));
   }
-  FATHOM_ASSIGN(
-      instance->loaded,
-      runner::load_model(
-          model, std::move(checkpoint), std::move(class_map),
-          {.num_threads = instance->threads, .isa = instance->isa, .device = instance->gpu.get()}));
+  FATHOM_ASSIGN(instance->loaded,
+                runner::load_model(model, std::move(checkpoint), std::move(class_map),
+                                   {.num_threads = instance->threads,
+                                    .isa = instance->isa,
+                                    .numerics = instance->numerics,
+                                    .device = instance->gpu.get()}));
   FATHOM_TRY(read_generation_config(instance->dir, instance.get()));
   instance->grammars = std::make_unique<grammar::GrammarStore>(
       [tokenizer = instance->tokenizer.get()] { return codec::constraint_tokens(*tokenizer); },

@@ -32,6 +32,7 @@ struct Instance {
   float default_temperature = 1;
   float default_top_p = 1;
   Isa isa = Isa::kReference;
+  kernels::Numerics numerics = kernels::Numerics::kReference;
   int threads = 1;
   PrefillMode prefill = PrefillMode::kReplay;
   int64_t context_tokens = 0;  // the most that a request may have: of the model and its memory

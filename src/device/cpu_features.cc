@@ -13,6 +13,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 namespace fathom {
@@ -51,6 +52,7 @@ constexpr Feature kFeatures[] = {
     {"avx512_vnni", 7, 0, Register::kEcx, 11, kZmm},
     {"avx512_bf16", 7, 1, Register::kEax, 5, kZmm},
     {"avx512_fp16", 7, 0, Register::kEdx, 23, kZmm},
+    {"amx_tile", 7, 0, Register::kEdx, 24, kTiles},
     {"amx_bf16", 7, 0, Register::kEdx, 22, kTiles},
     {"amx_int8", 7, 0, Register::kEdx, 25, kTiles},
 };
@@ -59,7 +61,17 @@ constexpr const char* kNeededByAvx2[] = {"avx2", "fma", "f16c"};
 constexpr const char* kNeededByAvx512[] = {"avx512f",     "avx512bw",   "avx512vl",    "avx512dq",
                                            "avx512_vnni", "avx512vbmi", "avx512_vbmi2"};
 
+constexpr const char* kNeededByAmx[] = {"amx_tile", "amx_int8"};
+
 #if defined(__x86_64__)
+// Linux saves tiles only for processes that asked (Documentation/arch/x86/xstate.rst); older
+// kernels that do not know the call do not save them at all.
+bool tiles_granted() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+}
+
 uint64_t read_xcr0() {
   uint32_t eax = 0;
   uint32_t ebx = 0;
@@ -84,7 +96,8 @@ bool detect(const Feature& feature) {
   }
   static const uint64_t xcr0 = read_xcr0();
   const uint32_t value = regs[static_cast<size_t>(feature.where)];
-  return ((value >> feature.bit) & 1u) != 0 && (xcr0 & feature.xcr0) == feature.xcr0;
+  if (((value >> feature.bit) & 1u) == 0 || (xcr0 & feature.xcr0) != feature.xcr0) return false;
+  return feature.xcr0 != kTiles || tiles_granted();
 }
 #else
 bool detect(const Feature&) { return false; }
@@ -199,12 +212,14 @@ std::string_view isa_name(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAmx:
+      return "amx";
   }
   return "unknown";
 }
 
 std::optional<Isa> parse_isa(std::string_view name) {
-  for (const Isa isa : {Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : {Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
     if (name == isa_name(isa)) return isa;
   }
   return std::nullopt;
@@ -220,7 +235,9 @@ std::string missing_feature(Isa isa) {
   if (isa < Isa::kAvx2) return "";
   const std::string missing = first_missing(kNeededByAvx2);
   if (isa == Isa::kAvx2 || !missing.empty()) return missing;
-  return first_missing(kNeededByAvx512);
+  const std::string more = first_missing(kNeededByAvx512);
+  if (isa == Isa::kAvx512 || !more.empty()) return more;
+  return first_missing(kNeededByAmx);
 }
 
 CpuInfo cpu_info() {

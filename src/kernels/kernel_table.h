@@ -11,13 +11,30 @@
 // They want parameters at their natural alignment.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "base/check.h"
 #include "device/cpu_features.h"
 #include "device/stream.h"
 
 namespace fathom::kernels {
+
+// How inputs of fp8 and fp4 matrices are rounded before the product.
+enum class Numerics {
+  kReference,  // as the model says: e4m3 with a ue8m0 scale per 32 columns where quantize_input
+  kInt8        // int8 with a fp32 scale per 32 columns (linear/int8.h), every such matrix
+};
+constexpr std::string_view numerics_name(Numerics numerics) {
+  return numerics == Numerics::kInt8 ? "int8" : "reference";
+}
+// nullopt: not one of these names.
+constexpr std::optional<Numerics> parse_numerics(std::string_view name) {
+  if (name == "reference") return Numerics::kReference;
+  if (name == "int8") return Numerics::kInt8;
+  return std::nullopt;
+}
 
 template <class Args>
 struct Kernel {

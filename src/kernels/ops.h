@@ -1,4 +1,5 @@
-// Every operation the model calls, with the kernels chosen once for a device and an ISA limit.
+// Every operation the model calls, with the kernels chosen once for a device, an ISA limit and the
+// numerics of quantized linears.
 //
 // A call picks the highest row of the operation's table that supports the arguments; the choice
 // looks at layer shapes only, so all rows of a batch, and all batches, run the same kernel.
@@ -12,6 +13,7 @@
 #include "kernels/index_select/index_select.h"
 #include "kernels/linear/linear.h"
 #include "kernels/moe/moe.h"
+#include "kernels/op_work.h"
 #include "kernels/pack_rows/pack_rows.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
@@ -22,17 +24,24 @@ namespace fathom::kernels {
 class Ops {
  public:
   // `limit` must be one that this CPU runs (missing_feature(limit) is empty).
-  Ops(DeviceKind kind, Isa limit) : kind_(kind), limit_(limit) {}
+  // `probe` is called around every operation and must outlive this and its copies; nullptr: none.
+  explicit Ops(DeviceKind kind, Isa limit, Numerics numerics = Numerics::kReference,
+               OpProbe* probe = nullptr)
+      : kind_(kind), limit_(limit), numerics_(numerics), probe_(probe) {}
 
   DeviceKind kind() const { return kind_; }
   Isa limit() const { return limit_; }
+  Numerics numerics() const { return numerics_; }
 
   void run(const EmbedArgs& args) const { launch(embed_kernels(kind_), args); }
   void run(const RmsNormArgs& args) const { launch(rms_norm_kernels(kind_), args); }
   void run(const HcMixArgs& args) const { launch(hc_mix_kernels(kind_), args); }
   void run(const HcInArgs& args) const { launch(hc_in_kernels(kind_), args); }
   void run(const HcOutArgs& args) const { launch(hc_out_kernels(kind_), args); }
-  void run(const LinearArgs& args) const { launch(linear_kernels(kind_), args); }
+  void run(LinearArgs args) const {
+    args.numerics = numerics_;
+    launch(linear_kernels(kind_), args);
+  }
   void run(const RopeTableArgs& args) const { launch(rope_table_kernels(kind_), args); }
   void run(const RopeArgs& args) const { launch(rope_kernels(kind_), args); }
   void run(const PackRowsArgs& args) const { launch(pack_rows_kernels(kind_), args); }
@@ -41,7 +50,10 @@ class Ops {
   void run(const IndexSelectArgs& args) const { launch(index_select_kernels(kind_), args); }
   void run(const SparseAttentionArgs& args) const { launch(sparse_attention_kernels(kind_), args); }
   void run(const MoeRouteArgs& args) const { launch(moe_route_kernels(kind_), args); }
-  void run(const MoeExpertsArgs& args) const { launch(moe_experts_kernels(kind_), args); }
+  void run(MoeExpertsArgs args) const {
+    args.numerics = numerics_;
+    launch(moe_experts_kernels(kind_), args);
+  }
   void run(const EngramHashArgs& args) const { launch(engram_hash_kernels(kind_), args); }
   void run(const EngramGatherArgs& args) const { launch(engram_gather_kernels(kind_), args); }
   void run(const EngramGateArgs& args) const { launch(engram_gate_kernels(kind_), args); }
@@ -49,11 +61,21 @@ class Ops {
  private:
   template <class Args>
   void launch(std::span<const Kernel<Args>> table, const Args& args) const {
-    select(table, limit_, args).run(args);
+    const Kernel<Args>& kernel = select(table, limit_, args);
+    if (probe_ == nullptr) {
+      kernel.run(args);
+    } else {
+      const OpWork work = op_work(args);
+      probe_->before();
+      kernel.run(args);
+      probe_->after(kernel.name, work);
+    }
   }
 
   DeviceKind kind_;
   Isa limit_;
+  Numerics numerics_;
+  OpProbe* probe_;
 };
 
 }  // namespace fathom::kernels

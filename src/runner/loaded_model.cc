@@ -25,9 +25,10 @@ Result<LoadedModel> load_model(model::ModelConfig config, weights::Checkpoint ch
   FATHOM_ASSIGN(loaded.stream, device.make_stream(options.num_threads));
   loaded.checkpoint = std::make_unique<weights::Checkpoint>(std::move(checkpoint));
   FATHOM_ASSIGN(loaded.model,
-                model::Model::create(std::move(config), *loaded.checkpoint, std::move(class_map),
-                                     kernels::Ops(device.kind(), options.isa), options.block_tokens,
-                                     *loaded.stream, device));
+                model::Model::create(
+                    std::move(config), *loaded.checkpoint, std::move(class_map),
+                    kernels::Ops(device.kind(), options.isa, options.numerics, options.probe),
+                    options.block_tokens, *loaded.stream, device));
   return loaded;
 }
 

@@ -11,8 +11,10 @@
 namespace fathom::runner {
 
 struct LoadOptions {
-  int num_threads = 1;         // >= 1
-  Isa isa = Isa::kPlain;       // at most best_isa()
+  int num_threads = 1;    // >= 1
+  Isa isa = Isa::kPlain;  // at most best_isa()
+  kernels::Numerics numerics = kernels::Numerics::kReference;
+  kernels::OpProbe* probe = nullptr;  // sees every operation; must outlive the model
   int32_t block_tokens = 128;  // positions a block of PAGES; a multiple of every compression ratio
   Device* device = nullptr;    // nullptr: the CPU; must outlive the model
 };

@@ -69,6 +69,41 @@ TEST(OpenEngine, LimitsDoNotChangeTheAnswer) {
   }
 }
 
+// Log-probabilities of the first tokens; they show roundings that the tokens may hide.
+std::vector<float> logprobs(const Config& config) {
+  std::vector<float> values;
+  const auto engine = open_engine(config);
+  EXPECT_TRUE(engine.has_value()) << engine.error().to_string();
+  if (!engine) return values;
+  Request request;
+  request.prompt = {0, 100, 200, 300};
+  request.params.temperature = 0;
+  request.params.max_tokens = 4;
+  request.params.ignore_eos = true;
+  request.params.logprobs = 0;
+  EXPECT_TRUE((*engine)->submit(std::move(request)).has_value());
+  for (bool done = false; !done;) {
+    for (const TokenEvent& event : (*engine)->wait(std::chrono::milliseconds(1000))) {
+      EXPECT_TRUE(event.error.ok()) << event.error.to_string();
+      if (event.token >= 0) values.push_back(event.logprob);
+      done = done || event.finish != FinishReason::kNone;
+    }
+  }
+  return values;
+}
+
+TEST(OpenEngine, NumericsReachTheKernels) {
+  const Config reference{.model = kDemo, .device = "cpu"};
+  const Config int8{.model = kDemo, .device = "cpu", .numerics = "int8"};
+  const Config by_hand{.model = kDemo, .device = "cpu", .numerics = "reference"};
+  const std::vector<float> a = logprobs(reference), b = logprobs(int8);
+  ASSERT_EQ(a.size(), 4u);
+  ASSERT_EQ(b.size(), 4u);
+  EXPECT_EQ(a, logprobs(by_hand));
+  EXPECT_NE(a, b);
+  EXPECT_NEAR(a[0], b[0], 0.5);
+}
+
 TEST(OpenEngine, RefusesWhatCannotBe) {
   const auto code = [](const Config& config) {
     const auto engine = open_engine(config);
@@ -79,6 +114,8 @@ TEST(OpenEngine, RefusesWhatCannotBe) {
   EXPECT_EQ(code({.model = "org/name", .hub_cache = "/no/such"}), StatusCode::kNotFound);
   EXPECT_EQ(code({.model = kDemo, .threads = -1}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.model = kDemo, .isa = "mmx"}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.model = kDemo, .numerics = "int4"}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.model = kDemo, .numerics = ""}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.model = kDemo, .kv_memory_bytes = -1}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.model = kDemo, .kv_memory_bytes = 10}), StatusCode::kResourceExhausted);
   EXPECT_EQ(code({.model = kDemo, .max_batch = 0}), StatusCode::kInvalidArgument);

@@ -24,7 +24,7 @@ std::set<std::string> kernel_flags() {
 }
 
 TEST(CpuFeatures, NamesOfInstructionSetsRoundTrip) {
-  for (const Isa isa : {Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : {Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
     EXPECT_EQ(parse_isa(isa_name(isa)), isa);
   }
   for (const char* wrong : {"", "AVX2", "avx", "avx2 ", "avx512f", "sse"}) {

@@ -84,11 +84,26 @@ class Bench(ProgramTest):
         self.assertLess(on["computed_tokens"], off["computed_tokens"])
         self.assertEqual((report["setup"]["conversations"], report["setup"]["turns"]), (2, 4))
 
+    def test_profile_by_operation(self):
+        report, rows = self.bench("decode", "--shape", "demo", "--batch", "1", "--profile", "--numerics", "int8",
+                                  "--isa", "plain", "--threads", "1")
+        self.assertEqual((report["setup"]["numerics"], report["setup"]["isa"]), ("int8", "plain"))
+        self.assertNotIn("profile", rows["decode.head.b1"])
+        profile = rows["decode.layers.b1"]["profile"]
+        operations = {line["op"]: line for line in profile["operations"]}
+        self.assertGreater(operations["linear.int8_plain fp8"]["fp8_ops"], 0)
+        self.assertGreater(operations["moe_experts.int8_plain"]["fp4_ops"], 0)
+        times = [line["seconds"] for line in profile["operations"]]
+        self.assertEqual(times, sorted(times, reverse=True))
+        self.assertLessEqual(sum(times), profile["seconds"])
+        self.assertTrue(0 < profile["share_of_the_rest"] < 1)
+
     def test_wrong_use(self):
         self.fails(2, "bench", says="kind")
         self.fails(2, "bench", "decode", "--turns", "3", says=("--turns", "bench decode"))
         self.fails(2, "bench", "prefill", "--prefix-cache", "off", says="--prefix-cache")
         self.fails(2, "bench", "throughput", "--svg", "x.svg", says="--svg")
+        self.fails(2, "bench", "throughput", "--profile", says="--profile")
         self.fails(2, "bench", "throughput", "--shape", "demo", says="--shape")
         self.fails(2, "bench", "sweep", "--max-batch", "3", says="--max-batch")
         for option in ("--requests", "--output", "--tokens", "--batch"):

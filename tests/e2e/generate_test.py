@@ -17,6 +17,11 @@ class Generate(ProgramTest):
         self.assertEqual(done.stdout.decode(), "280\n")
         self.assertIn("tokens/s", done.stderr.decode())
 
+    def test_numerics(self):
+        ask = ("generate", "--prompt", "4 * 70", *GREEDY, "--quiet", "--device", "cpu", "--numerics", "int8")
+        self.assertEqual(self.text(*ask), "280\n")
+        self.assertEqual(self.text(*ask, "--isa", "plain"), "280\n")
+
     def test_quiet_prints_the_answer_only(self):
         done = self.run_program("generate", "--prompt", "4 * 70", *GREEDY, "--quiet")
         self.assertEqual((done.stdout, done.stderr), (b"280\n", b""))

@@ -47,7 +47,6 @@ class Usage(ProgramTest):
         self.fails(2, "generate", "--prompt", "hi", "--think", "much", says="much")
         self.fails(2, "generate", "--prompt", "hi", "--device", "cuda", says="cuda")
         self.fails(3, "generate", "--prompt", "hi", "--device", "cuda:99", says="--device cuda:99")
-        self.fails(2, "generate", "--prompt", "hi", "--numerics", "int8", says="int8")
         self.fails(2, "generate", "--prompt", "hi", "--numerics", "fast", says="fast")
         self.environment["FATHOM_ISA"] = "mmx"
         self.fails(2, "generate", "--prompt", "hi", says="mmx")

@@ -9,7 +9,7 @@
 //   bits.
 //
 // Tests are parameterized by instruction set (IsaTest); one that this CPU lacks is skipped by name.
-// FATHOM_ISA (reference, plain, avx2, avx512) limits what is tested.
+// FATHOM_ISA (reference, plain, avx2, avx512, amx) limits what is tested.
 //
 // tests/gpu runs the same tests on a GPU: there `gpu_stream` is set, all memory of the program is
 // pinned, so that the GPU reads and writes it in place, and the rows of the GPU's table stand
@@ -109,7 +109,7 @@ void run_kernel(const Kernel<Args>& kernel, Args args, int num_threads = 2) {
 // Greatest instruction set to test: what FATHOM_ISA says, else all.
 inline Isa isa_limit() {
   const char* name = std::getenv("FATHOM_ISA");
-  return name == nullptr ? Isa::kAvx512 : parse_isa(name).value_or(Isa::kAvx512);
+  return name == nullptr ? Isa::kAmx : parse_isa(name).value_or(Isa::kAmx);
 }
 
 class IsaTest : public testing::TestWithParam<Isa> {
@@ -127,6 +127,10 @@ class IsaTest : public testing::TestWithParam<Isa> {
 // INSTANTIATE_TEST_SUITE_P(Rows, RmsNormTest, all_isas(), isa_test_name);
 inline auto all_isas() {
   return testing::Values(Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512);
+}
+// With AMX, for operations that have a row for it.
+inline auto all_isas_and_amx() {
+  return testing::Values(Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512, Isa::kAmx);
 }
 inline std::string isa_test_name(const testing::TestParamInfo<Isa>& info) {
   return std::string(isa_name(info.param));

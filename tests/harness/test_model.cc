@@ -44,7 +44,7 @@ TestModel::TestModel(const std::string& preset, const TestModelOptions& options)
 void TestModel::create(model::ModelConfig config, std::vector<int32_t> class_map,
                        const TestModelOptions& options) {
   model_ = must(model::Model::create(std::move(config), *checkpoint_, std::move(class_map),
-                                     kernels::Ops(device_.kind(), options.isa),
+                                     kernels::Ops(device_.kind(), options.isa, options.numerics),
                                      options.block_tokens, *stream_, device_));
 }
 

@@ -18,6 +18,7 @@ inline Device* test_device = nullptr;
 
 struct TestModelOptions {
   Isa isa = Isa::kReference;
+  kernels::Numerics numerics = kernels::Numerics::kReference;
   int num_threads = 2;
   int32_t block_tokens = 16;
   Device* device = test_device;  // nullptr: the CPU

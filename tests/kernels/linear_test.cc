@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "harness/kernel_harness.h"
+#include "kernels/linear/rows.h"
 #include "stored_weight.h"
 
 namespace fathom::kernels {
@@ -25,12 +26,17 @@ struct LinearShape {
   int64_t cols;
   bool quantize_input;
   std::vector<std::pair<DType, int64_t>> targets;  // type and rows; odd targets have bf16 outputs
+  Numerics numerics = Numerics::kReference;
 };
 
 Output<LinearArgs> output(const LinearShape& shape, size_t k) {
-  // Sums of products of unit size: fp32 against fp64.
-  const Tolerance close = {.rel = 1e-5, .abs = 1e-5, .min_equal_share = 0};
-  const Tolerance rounded = {.rel = 0x1p-7, .abs = 1e-5, .min_equal_share = 0.999};
+  // Sums of products of unit size: fp32 against fp64.  The integer rows round e4m3 weights below
+  // 2^-3, which is a quarter of all codes, to multiples of 2^-6: 8e-6 of a sum of random codes.
+  const bool int8 = shape.numerics == Numerics::kInt8;
+  const Tolerance close = {
+      .rel = int8 ? 2e-5 : 1e-5, .abs = int8 ? 1e-4 : 1e-5, .min_equal_share = 0};
+  const Tolerance rounded = {
+      .rel = 0x1p-7, .abs = close.abs, .min_equal_share = int8 ? 0.98 : 0.999};
   const bool is_bf16 = k % 2 == 1;
   const int64_t stride = shape.targets[k].second + static_cast<int64_t>(k) * 3;
   return {.name = is_bf16 ? "y" : "y_f32",
@@ -55,6 +61,7 @@ KernelCase<LinearArgs> make_case(const LinearShape& shape, uint64_t seed = 1) {
             .x_stride = x_stride,
             .num_tokens = shape.num_tokens,
             .quantize_input = shape.quantize_input,
+            .numerics = shape.numerics,
             .num_targets = static_cast<int32_t>(shape.targets.size()),
             .targets = {},
             .stream = nullptr};
@@ -71,7 +78,8 @@ KernelCase<LinearArgs> make_case(const LinearShape& shape, uint64_t seed = 1) {
     c.args.targets[k].w.scale = inputs->w[k].scale.data();
   }
   c.name += "x " + std::to_string(shape.cols) + ", " + std::to_string(shape.num_tokens) +
-            " tokens" + (shape.quantize_input ? ", quantized" : "");
+            " tokens" + (shape.quantize_input ? ", quantized" : "") +
+            (shape.numerics == Numerics::kInt8 ? ", int8" : "");
   c.num_rows = shape.num_tokens;
   c.slice = [](LinearArgs& args, int64_t first, int64_t count) {
     args.x += first * args.x_stride;
@@ -106,28 +114,77 @@ std::vector<KernelCase<LinearArgs>> all_cases() {
   return cases;
 }
 
+std::vector<KernelCase<LinearArgs>> int8_cases() {
+  std::vector<KernelCase<LinearArgs>> cases;
+  const auto add = [&](int64_t tokens, int64_t cols,
+                       std::vector<std::pair<DType, int64_t>> targets) {
+    cases.push_back(make_case({tokens, cols, true, std::move(targets), Numerics::kInt8}));
+  };
+  // Token counts around what goes straight through, a register block and a pair of AMX tiles.
+  for (const int64_t tokens : {0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 17, 32, 33, 47}) {
+    add(tokens, 64, {{kFp8, 3}, {kFp4, 33}, {kFp8, 70}, {kFp4, 8}});
+  }
+  for (const int64_t cols : {32, 96, 128, 160, 256, 544, 1024, 1056, 2304, 5120}) {
+    for (const int64_t tokens : {1, 7}) add(tokens, cols, {{kFp8, 41}, {kFp4, 37}});
+  }
+  // More tokens than a tile has, than a slab has; many rows, so that threads share.
+  add(64, 1280, {{kFp8, 64}, {kFp4, 64}});
+  add(197, 256, {{kFp4, 65}});
+  add(1030, 64, {{kFp8, 33}});
+  add(2, 2304, {{kFp4, 600}, {kFp8, 600}});
+  // wo_a: not quantized in numerics `reference`.
+  cases.push_back(make_case({5, 256, false, {{kFp8, 48}}, Numerics::kInt8}));
+  return cases;
+}
+
 class LinearTest : public harness::IsaTest {};
 
 TEST_P(LinearTest, EveryKernelMatchesTheReferenceAndKeepsARowsBits) {
+  if (GetParam() == Isa::kAmx) GTEST_SKIP() << "no row of its own in these numerics";
   harness::expect_rows_match(linear_kernels, GetParam(), all_cases());
+}
+
+TEST_P(LinearTest, EveryIntegerKernelMatchesTheReferenceAndKeepsARowsBits) {
+  if (GetParam() == Isa::kReference) GTEST_SKIP() << "nothing to compare";
+  harness::expect_rows_match(linear_kernels, GetParam(), int8_cases());
+}
+
+void expect_bits_of_plain(const Kernel<LinearArgs>& fast, const KernelCase<LinearArgs>& c) {
+  const harness::CaseRunner<LinearArgs> runner(c);
+  const auto& plain = select(linear_kernels(DeviceKind::kCpu), Isa::kPlain, c.args);
+  runner.expect_same_bits(fast, runner.run(plain, 1, 0, c.num_rows),
+                          runner.run(fast, 2, 0, c.num_rows), 0, "from the plain kernel");
 }
 
 // The lane rule fixes every rounding, so a result can move between machines.
 TEST_P(LinearTest, HasTheBitsOfThePlainKernel) {
   if (GetParam() <= Isa::kPlain) GTEST_SKIP() << "nothing to compare";
-  const auto table = linear_kernels(DeviceKind::kCpu);
-  for (const KernelCase<LinearArgs>& c : all_cases()) {
-    const harness::CaseRunner<LinearArgs> runner(c);
-    const auto& plain = select(table, Isa::kPlain, c.args);
-    const auto& fast = select(table, GetParam(), c.args);
+  auto cases = int8_cases();
+  if (GetParam() != Isa::kAmx) {
+    for (auto& c : all_cases()) cases.push_back(std::move(c));
+  }
+  for (const KernelCase<LinearArgs>& c : cases) {
+    const auto& fast = select(linear_kernels(DeviceKind::kCpu), GetParam(), c.args);
     ASSERT_EQ(fast.isa, GetParam()) << c.name;
-    runner.expect_same_bits(fast, runner.run(plain, 1, 0, c.num_rows),
-                            runner.run(fast, 2, 0, c.num_rows), 0, "from the plain kernel");
+    expect_bits_of_plain(fast, c);
+  }
+}
+
+// The AMX row with its tile operations in C++: what differs on a machine with AMX is those alone.
+TEST(Linear, EmulatedAmxMatchesTheReferenceAndHasTheBitsOfThePlainKernel) {
+  const std::string missing = missing_feature(Isa::kAvx512);
+  if (!missing.empty()) GTEST_SKIP() << "skipped: no " << missing;
+  const Kernel<LinearArgs> kernel = {"linear.int8_amx_emulated", Isa::kAvx512, int8_linear_supports,
+                                     linear_int8_amx_emulated};
+  for (const KernelCase<LinearArgs>& c : int8_cases()) {
+    harness::expect_kernel_matches(linear_kernels(DeviceKind::kCpu).front(), kernel, c);
+    expect_bits_of_plain(kernel, c);
   }
 }
 
 // An identity matrix shows the quantized input itself.
 TEST_P(LinearTest, QuantizesInputsExactlyAsTheReference) {
+  if (GetParam() == Isa::kAmx) GTEST_SKIP() << "no row of its own in these numerics";
   constexpr int64_t kCols = 64, kTokens = 1500;
   Random random(7);
   auto inputs = std::make_shared<Inputs>();
@@ -176,15 +233,16 @@ TEST_P(LinearTest, QuantizesInputsExactlyAsTheReference) {
 TEST(Linear, FastKernelsRefuseBlockedFormatsOfOddWidth) {
   const KernelCase<LinearArgs> odd = make_case({1, 48, false, {{kBf16, 2}}});
   LinearArgs args = odd.args;
-  for (const auto& kernel : linear_kernels(DeviceKind::kCpu))
-    EXPECT_TRUE(kernel.supports(args)) << kernel.name;
+  for (const auto& kernel : linear_kernels(DeviceKind::kCpu)) {
+    EXPECT_EQ(kernel.supports(args), kernel.supports != int8_linear_supports) << kernel.name;
+  }
   args.quantize_input = true;
   for (const auto& kernel : linear_kernels(DeviceKind::kCpu).subspan(1)) {
     EXPECT_FALSE(kernel.supports(args)) << kernel.name;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, LinearTest, harness::all_isas(), harness::isa_test_name);
+INSTANTIATE_TEST_SUITE_P(Rows, LinearTest, harness::all_isas_and_amx(), harness::isa_test_name);
 
 }  // namespace
 }  // namespace fathom::kernels

@@ -19,24 +19,6 @@ constexpr int64_t kItemBlocks = 8;
 // A thread that is held up should hold up no more than a small share.
 constexpr int64_t kItemsPerThread = 8;
 
-// Bytes of a stored row, without scales.
-int64_t stored_row_bytes(const WeightMatrix& w) {
-  if (w.dtype == DType::kI8) return w.cols / 2;
-  return w.cols * dtype_bytes(w.dtype);
-}
-
-RowBlock row_block(const WeightMatrix& w, int64_t row) {
-  RowBlock block{.dtype = w.dtype,
-                 .data = w.data + row * stored_row_bytes(w),
-                 .row_bytes = stored_row_bytes(w),
-                 .scale = nullptr,
-                 .rows = std::min<int64_t>(kBlockRows, w.rows - row),
-                 .cols = w.cols};
-  if (w.dtype == DType::kF8E4M3) block.scale = w.scale + row / kBlockRows * (w.cols / 32);
-  if (w.dtype == DType::kI8) block.scale = w.scale + row * (w.cols / 32);
-  return block;
-}
-
 void direct_product(const LaneKernels& lanes, const RowBlock& block, const float* const* x,
                     int64_t tokens, const BlockScratch& scratch, float* y) {
   const int64_t groups = (tokens + lanes.dot_tokens - 1) / lanes.dot_tokens;
@@ -74,6 +56,23 @@ void tile_product(const LaneKernels& lanes, const RowBlock& block, const float* 
 }
 
 }  // namespace
+
+int64_t stored_row_bytes(const WeightMatrix& w) {
+  if (w.dtype == DType::kI8) return w.cols / 2;
+  return w.cols * dtype_bytes(w.dtype);
+}
+
+RowBlock row_block(const WeightMatrix& w, int64_t row) {
+  RowBlock block{.dtype = w.dtype,
+                 .data = w.data + row * stored_row_bytes(w),
+                 .row_bytes = stored_row_bytes(w),
+                 .scale = nullptr,
+                 .rows = std::min<int64_t>(kBlockRows, w.rows - row),
+                 .cols = w.cols};
+  if (w.dtype == DType::kF8E4M3) block.scale = w.scale + row / kBlockRows * (w.cols / 32);
+  if (w.dtype == DType::kI8) block.scale = w.scale + row * (w.cols / 32);
+  return block;
+}
 
 ProductItems cut_product(const WeightMatrix& w, int64_t tokens, int num_threads) {
   const int64_t fit = std::clamp<int64_t>(kPieceFloats / std::max<int64_t>(1, w.cols),

@@ -22,6 +22,15 @@ struct BlockScratch {
 int64_t block_scratch_floats(int64_t cols);
 BlockScratch block_scratch(float* memory);
 
+inline bool is_fp4(const WeightMatrix& w) { return w.dtype == DType::kI8; }
+// fp8 or fp4: with scales.
+inline bool is_blocked(const WeightMatrix& w) { return is_fp4(w) || w.dtype == DType::kF8E4M3; }
+
+// Bytes of a stored row, without scales.
+int64_t stored_row_bytes(const WeightMatrix& w);
+// Rows [row, row + kBlockRows) of w, fewer at its end; row is a multiple of kBlockRows.
+RowBlock row_block(const WeightMatrix& w, int64_t row);
+
 // y [tokens, kBlockRows] = X · rows [row, row + min(kBlockRows, w.rows - row)) of w.  row is a
 // multiple of kBlockRows; 1 <= tokens <= kTileTokens.  x: a pointer a token, in fp4 places if w is
 // fp4.

@@ -41,4 +41,15 @@ void fake_quantize_row(const Bf16* x, int64_t n, float* out) {
   }
 }
 
+void fake_int8_row(const Bf16* x, int64_t n, float* out) {
+  for (int64_t g = 0; g < n; g += 32) {
+    float a = 1e-20f;
+    for (int64_t i = g; i < g + 32; ++i) a = std::max(a, std::fabs(to_float(x[i])));
+    const float inverse = 127.0f / a;
+    for (int64_t i = g; i < g + 32; ++i) {
+      out[i] = std::nearbyint(to_float(x[i]) * inverse) * (a / 127.0f);
+    }
+  }
+}
+
 }  // namespace fathom::kernels

@@ -10,8 +10,6 @@ namespace {
 // Tokens whose fp32 rows of x are in scratch at a time.
 constexpr int64_t kSlabTokens = 512;
 
-bool is_fp4(const WeightMatrix& w) { return w.dtype == DType::kI8; }
-
 class LaneLinear {
  public:
   LaneLinear(const LinearArgs& args, const LaneKernels& lanes)
@@ -110,7 +108,8 @@ void run(const LinearArgs& args, const LaneKernels& lanes) {
 bool lane_linear_supports(const LinearArgs& args) {
   for (int32_t k = 0; k < args.num_targets; ++k) {
     const WeightMatrix& w = args.targets[k].w;
-    const bool blocked = w.dtype == DType::kI8 || w.dtype == DType::kF8E4M3 || args.quantize_input;
+    if (args.numerics == Numerics::kInt8 && is_blocked(w)) return false;
+    const bool blocked = is_blocked(w) || args.quantize_input;
     if (blocked && w.cols % 32 != 0) return false;
     if (!blocked && w.dtype != DType::kBf16) return false;
   }

@@ -51,13 +51,13 @@ struct TileProduct {
   float* y;        // [tokens, kBlockRows]
 };
 
-// h = quantized( bf16( g sigmoid(g) a weight ) ) for kBlockRows values of one token
-// (kernels/moe/moe.h).
+// h = bf16( g sigmoid(g) a weight ) for kBlockRows values of one token (kernels/moe/moe.h).
 struct GateBlock {
   const float* g;  // [kBlockRows], before rounding
   const float* a;
   float limit;
   const float* weight;  // nullptr: none
+  bool quantize;        // round h to e4m3 with a scale
   bool split;           // write h in fp4 places
   float* h;             // [kBlockRows]
 };

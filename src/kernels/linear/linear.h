@@ -1,9 +1,10 @@
 // Linear layers on stored weights, y = x W^T (docs/spec/model.md 6.3 - 6.5).
 //
 // With quantize_input, x is rounded to e4m3 with one ue8m0 scale per 32 columns first
-// (model.md 6.4), as every quantized linear of the model wants but wo_a.  Several matrices that
-// share x are one call. Same row, same bits: a row of y depends on its row of x and on W only,
-// never on num_tokens or threads.
+// (model.md 6.4), as every quantized linear of the model wants but wo_a.  Numerics int8 rounds the
+// input of every fp8 and fp4 matrix to int8 instead (int8.h), of wo_a too; bf16 matrices take x as
+// it is.  Several matrices that share x are one call.  Same row, same bits: a row of y depends on
+// its row of x and on W only, never on num_tokens or threads.
 #pragma once
 
 #include "kernels/formats.h"
@@ -25,6 +26,7 @@ struct LinearArgs {
   int64_t x_stride;    // elements between rows, >= cols
   int64_t num_tokens;  // 0 is a no-op
   bool quantize_input;
+  Numerics numerics = Numerics::kReference;
   int32_t num_targets;
   LinearTarget targets[kMaxLinearTargets];  // all w.cols equal; fp8 and fp4: a multiple of 32
   Stream* stream;

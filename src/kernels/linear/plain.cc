@@ -186,7 +186,7 @@ void gate(const GateBlock& b) {
     if (b.weight != nullptr) e *= *b.weight;
     v[i] = to_float(to_bf16(e));
   }
-  quantize_group(v);
+  if (b.quantize) quantize_group(v);
   if (b.split) {
     split_pairs(v, kBlockRows, b.h);
   } else {

@@ -13,7 +13,9 @@ void linear_reference(const LinearArgs& args) {
   for (int64_t t = 0; t < args.num_tokens; ++t) {
     const Bf16* in = args.x + t * args.x_stride;
     float* out = x + t * cols;
-    if (args.quantize_input) {
+    if (args.numerics == Numerics::kInt8 && args.targets[0].w.dtype != DType::kBf16) {
+      fake_int8_row(in, cols, out);
+    } else if (args.quantize_input) {
       fake_quantize_row(in, cols, out);
     } else {
       for (int64_t i = 0; i < cols; ++i) out[i] = to_float(in[i]);

@@ -282,7 +282,7 @@ __m256 gate_vector(const GateBlock& b, int i) {
 void gate(const GateBlock& b) {
   __m256 v[4];
   for (int i = 0; i < 4; ++i) v[i] = gate_vector(b, 8 * i);
-  quantize_group(v);
+  if (b.quantize) quantize_group(v);
   if (b.split) split(v);
   for (int i = 0; i < 4; ++i) _mm256_storeu_ps(b.h + 8 * i, v[i]);
 }

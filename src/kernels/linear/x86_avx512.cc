@@ -292,7 +292,7 @@ __m512 gate_vector(const GateBlock& b, int i) {
 
 void gate(const GateBlock& b) {
   __m512 v0 = gate_vector(b, 0), v1 = gate_vector(b, 16);
-  quantize_group(v0, v1);
+  if (b.quantize) quantize_group(v0, v1);
   if (b.split) split(v0, v1);
   _mm512_storeu_ps(b.h, v0);
   _mm512_storeu_ps(b.h + 16, v1);

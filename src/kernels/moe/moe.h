@@ -48,6 +48,7 @@ struct MoeExpertsArgs {
   int64_t hidden;
   int64_t width;
   float limit;
+  Numerics numerics = Numerics::kReference;
   Stream* stream;
 };
 std::span<const Kernel<MoeExpertsArgs>> moe_experts_kernels(DeviceKind kind);

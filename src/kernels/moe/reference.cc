@@ -49,6 +49,7 @@ void run_expert(const MoeExpertsArgs& args, const ExpertWeights& w, const Bf16* 
                     .x_stride = args.hidden,
                     .num_tokens = n,
                     .quantize_input = true,
+                    .numerics = args.numerics,
                     .num_targets = 2,
                     .targets = {},
                     .stream = args.stream};

@@ -17,6 +17,13 @@ void moe_experts_plain(const MoeExpertsArgs& args);
 void moe_experts_avx2(const MoeExpertsArgs& args);
 void moe_experts_avx512(const MoeExpertsArgs& args);
 
+// The same in numerics `int8`, experts in fp8 or fp4.
+bool int8_experts_support(const MoeExpertsArgs& args);
+void moe_experts_int8_plain(const MoeExpertsArgs& args);
+void moe_experts_int8_avx2(const MoeExpertsArgs& args);
+void moe_experts_int8_avx512(const MoeExpertsArgs& args);
+void moe_experts_int8_amx(const MoeExpertsArgs& args);
+
 // cuda_experts_mma.cu; only in a build with CUDA.
 bool moe_experts_cuda_mma_supports(const MoeExpertsArgs& args);
 void moe_experts_cuda_mma(const MoeExpertsArgs& args);

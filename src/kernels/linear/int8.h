@@ -1,0 +1,93 @@
+// The vector primitives behind the integer rows of `linear` and `moe_experts` (numerics `int8`),
+// one table an ISA.
+//
+// x is rounded to int8 with a scale per group of 32 columns:
+//   a = max(|x|, 1e-20), scale = a / 127, code = nearest even of x (127 / a)
+// A weight is an integer in units of its block's scale: an e2m1 value in halves; an e4m3 value in
+// units of 2^-6, nearest even (from 2^-3 on that is exact; half a unit is 2e-5 of 448, the greatest
+// value).  The sum over a group is an exact int32, then
+//   y = fma(float(sum) * weight scale, x scale, y)          groups ascending, y = 0 at first
+// and y takes the unit at the end.  All scales of weights are powers of two, so it is the same when
+// they are folded into the x scale.  Nothing else rounds: the bits are the same for one token and
+// for many, in all ISAs.
+//
+// The place of a column of x is its index, but for fp4 matrices the even columns of each 32 come
+// before the odd ones (a byte holds one of each).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/linear/lanes.h"
+
+namespace fathom::kernels {
+
+inline constexpr int64_t kGroupCols = 32;
+// Columns unpacked at a time: 32 rows of them are 32 KB (fp4) or 64 KB (fp8).
+inline constexpr int64_t kInt8TileCols = 1024;
+inline constexpr int64_t kInt8TileTokens = 96;
+inline constexpr int64_t kMaxInt8DotTokens = 3;
+
+// An e4m3 code in units of 2^-6; NaN codes read as 480, their place in the number line.
+int16_t e4m3_units(uint8_t code);
+
+// Rows of x, in the places of one kind of matrix.
+struct Int8Rows {
+  int8_t* code;  // [tokens, code_stride], zero from cols up to the next multiple of 128
+  int64_t code_stride;
+  float* scale;     // [tokens, group_stride]
+  int32_t* offset;  // [tokens, group_stride]: -12 (fp4) or -128 (fp8) times the sum of the codes
+  int64_t group_stride;
+
+  Int8Rows from(int64_t token) const {
+    return {code + token * code_stride, code_stride, scale + token * group_stride,
+            offset + token * group_stride, group_stride};
+  }
+};
+
+// Rows [first, first + rows) of a stored fp8 or fp4 matrix, as `dot` takes them: any number.
+struct Int8RowRun {
+  const WeightMatrix* w;
+  int64_t first;
+  int64_t rows;
+};
+
+// y += X · tile^T over the columns [col, col + cols) of a block.
+struct Int8TileProduct {
+  const std::byte* tile;
+  const RowBlock* block;
+  Int8Rows x;
+  int64_t tokens;  // 1 .. kInt8TileTokens
+  int64_t col;
+  int64_t cols;          // of the tile, a multiple of 32
+  float* y;              // [tokens, kBlockRows]; holds the sums between tiles
+  const uint8_t* ahead;  // stored bytes that the next tile is made of: rows `ahead_stride` apart
+  int64_t ahead_stride;
+};
+
+struct Int8Kernels {
+  const LaneKernels* lanes;   // what does not depend on the numerics
+  int64_t max_direct_tokens;  // so many go through `dot`, <= kMaxInt8DotTokens; 0: there is none
+
+  // 32 values of a group to its codes, in places, scale and offset.
+  void (*quantize)(const float* x, bool fp4, int8_t* code, float* scale, int32_t* offset);
+  // A row of cols columns (a multiple of 32), padding included.
+  void (*quantize_row)(const Bf16* x, int64_t cols, bool fp4, const Int8Rows& out);
+  // y[t * y_stride + r] for r in [0, rows).
+  void (*dot)(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y, int64_t y_stride);
+  // Columns [col, col + cols) of the block; the layout of the tile is the ISA's own.
+  void (*unpack)(const RowBlock& block, int64_t col, int64_t cols, std::byte* tile);
+  void (*multiply)(const Int8TileProduct& product);
+};
+
+const Int8Kernels& plain_int8();
+const Int8Kernels& avx2_int8();
+const Int8Kernels& avx512_int8();
+const Int8Kernels& amx_int8();           // AMX tiles
+const Int8Kernels& amx_emulated_int8();  // the same with tile operations in C++ (x86_amx_tiles.h)
+
+// Bytes of a tile of any ISA: two planes of codes and a fp32 scale a row and group.
+inline constexpr int64_t kInt8TileBytes =
+    kBlockRows * kInt8TileCols * 2 + kBlockRows * (kInt8TileCols / kGroupCols) * 4;
+
+}  // namespace fathom::kernels

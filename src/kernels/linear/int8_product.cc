@@ -1,0 +1,96 @@
+#include "kernels/linear/int8_product.h"
+
+#include <algorithm>
+
+namespace fathom::kernels {
+namespace {
+
+// x of a piece stays in L2 (1.25 MB at least) beside a tile.
+constexpr int64_t kPieceBytes = 512 * 1024;
+constexpr int64_t kLeastPieceTokens = 24;
+// Weights of an item when they are what limits it: a stream for each of 16 parts of its rows.
+constexpr int64_t kItemBytes = 1024 * 1024;
+constexpr int64_t kItemBlocks = 8;
+// A thread that is held up should hold up no more than a small share.
+constexpr int64_t kItemsPerThread = 8;
+
+void tile_product(const Int8Kernels& kernels, const RowBlock& block, const Int8Rows& x,
+                  int64_t tokens, std::byte* tile, float* y) {
+  const int64_t unit = block.dtype == DType::kI8 ? 2 : 1;  // columns a byte
+  for (int64_t col = 0; col < block.cols; col += kInt8TileCols) {
+    const int64_t cols = std::min<int64_t>(kInt8TileCols, block.cols - col);
+    kernels.unpack(block, col, cols, tile);
+    const bool last = col + cols == block.cols;
+    kernels.multiply({.tile = tile,
+                      .block = &block,
+                      .x = x,
+                      .tokens = tokens,
+                      .col = col,
+                      .cols = cols,
+                      .y = y,
+                      .ahead = last ? block.data + block.rows * block.row_bytes
+                                    : block.data + (col + cols) / unit,
+                      .ahead_stride = block.row_bytes});
+  }
+}
+
+}  // namespace
+
+int16_t e4m3_units(uint8_t code) {
+  const int e = (code >> 3) & 15;
+  const int m = code & 7;
+  int v;  // in units of 2^-9, then of 2^-6
+  if (e >= 4) {
+    v = (8 + m) << (e - 4);
+  } else {
+    const int fine = e == 0 ? m : (8 + m) << (e - 1);
+    v = (fine + 3 + ((fine >> 3) & 1)) >> 3;
+  }
+  return static_cast<int16_t>((code & 0x80) != 0 ? -v : v);
+}
+
+Int8Rows int8_rows(std::byte* memory, int64_t tokens, int64_t cols) {
+  const int64_t stride = int8_code_stride(cols);
+  const int64_t groups = int8_group_stride(cols);
+  auto* scale = reinterpret_cast<float*>(memory + tokens * stride);
+  return {.code = reinterpret_cast<int8_t*>(memory),
+          .code_stride = stride,
+          .scale = scale,
+          .offset = reinterpret_cast<int32_t*>(scale + tokens * groups),
+          .group_stride = groups};
+}
+
+ProductItems cut_int8_product(const WeightMatrix& w, int64_t tokens, int num_threads) {
+  const int64_t fit = std::clamp<int64_t>(kPieceBytes / std::max<int64_t>(1, w.cols),
+                                          kLeastPieceTokens, kInt8TileTokens);
+  ProductItems items{.num_blocks = (w.rows + kBlockRows - 1) / kBlockRows,
+                     .blocks_per_item = kItemBlocks,
+                     .tokens = tokens,
+                     .num_pieces = (tokens + fit - 1) / fit};
+  if (tokens < kLeastPieceTokens) {
+    items.blocks_per_item = kItemBytes / std::max<int64_t>(1, kBlockRows * stored_row_bytes(w));
+  }
+  const int64_t fair = items.num_blocks * items.num_pieces / (kItemsPerThread * num_threads);
+  items.blocks_per_item =
+      std::clamp<int64_t>(std::min(items.blocks_per_item, fair), 1, kMaxItemRows / kBlockRows);
+  return items;
+}
+
+void int8_product(const Int8Kernels& kernels, const WeightMatrix& w, int64_t first, int64_t end,
+                  const Int8Rows& x, int64_t tokens, std::byte* tile, float* block_y, float* y,
+                  int64_t y_stride) {
+  const int64_t rows = std::min(end, w.rows) - first;
+  if (tokens <= kernels.max_direct_tokens) {
+    kernels.dot({.w = &w, .first = first, .rows = rows}, x, tokens, y, y_stride);
+    return;
+  }
+  for (int64_t r = 0; r < rows; r += kBlockRows) {
+    const RowBlock block = row_block(w, first + r);
+    tile_product(kernels, block, x, tokens, tile, block_y);
+    for (int64_t t = 0; t < tokens; ++t) {
+      std::copy_n(block_y + t * kBlockRows, block.rows, y + t * y_stride + r);
+    }
+  }
+}
+
+}  // namespace fathom::kernels

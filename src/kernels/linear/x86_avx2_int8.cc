@@ -1,0 +1,269 @@
+// The integer rows of `linear` with AVX2 (int8.h).
+//
+// A tile of fp4 holds bytes (value in halves + 12) for vpmaddubsw, whose sums of 2 products, and of
+// 4 such sums, stay below 2^15; a tile of fp8 holds int16 units for vpmaddwd.  Few tokens take the
+// tile, too: unpacking 32 bytes costs about 12 operations.
+#include <immintrin.h>
+
+#include <algorithm>
+
+#include "kernels/linear/int8.h"
+
+namespace fathom::kernels {
+namespace {
+
+constexpr int kVectors = kBlockRows / 8;
+constexpr int64_t kVectorBytes = 32;
+constexpr int64_t kStepBytes = kVectors * kVectorBytes;  // a dword of every row
+constexpr int64_t kFp4GroupBytes = 8 * kStepBytes;
+constexpr int64_t kFp8GroupBytes = 16 * kStepBytes;
+constexpr int64_t kScaleOffset = kBlockRows * kInt8TileCols;
+
+// ---- x
+
+float greatest(__m256 v) {
+  __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
+void quantize(const float* x, bool fp4, int8_t* code, float* scale, int32_t* offset) {
+  const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+  __m256 most = _mm256_setzero_ps();
+  for (int i = 0; i < 32; i += 8) {
+    most = _mm256_max_ps(most, _mm256_and_ps(_mm256_loadu_ps(x + i), magnitude));
+  }
+  const float a = std::max(1e-20f, greatest(most));
+  const __m256 inverse = _mm256_set1_ps(127.0f / a);
+  const __m256 top = _mm256_set1_ps(127.0f), bottom = _mm256_set1_ps(-127.0f);
+  alignas(32) int32_t codes[32];
+  int32_t sum = 0;
+  for (int i = 0; i < 32; i += 8) {
+    __m256 v = _mm256_mul_ps(_mm256_loadu_ps(x + i), inverse);
+    v = _mm256_min_ps(_mm256_max_ps(v, bottom), top);
+    _mm256_store_si256((__m256i*)(codes + i), _mm256_cvtps_epi32(v));
+  }
+  for (int i = 0; i < 32; ++i) {
+    code[fp4 ? i / 2 + i % 2 * 16 : i] = static_cast<int8_t>(codes[i]);
+    sum += codes[i];
+  }
+  *scale = a / 127.0f;
+  *offset = sum * (fp4 ? -12 : -128);
+}
+
+void quantize_row(const Bf16* x, int64_t cols, bool fp4, const Int8Rows& out) {
+  for (int64_t g = 0; g < cols / kGroupCols; ++g) {
+    float v[kGroupCols];
+    for (int64_t i = 0; i < kGroupCols; ++i) v[i] = to_float(x[g * kGroupCols + i]);
+    quantize(v, fp4, out.code + g * kGroupCols, out.scale + g, out.offset + g);
+  }
+  for (int64_t i = cols; i % 128 != 0; ++i) out.code[i] = 0;
+}
+
+// ---- tiles
+
+// Dword j of each of 8 vectors, for all j.
+void transpose(__m256i (&v)[8]) {
+  __m256i a[8], b[8];
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]);
+    a[i + 1] = _mm256_unpackhi_epi32(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    b[i] = _mm256_unpacklo_epi64(a[i], a[i + 2]);
+    b[i + 1] = _mm256_unpackhi_epi64(a[i], a[i + 2]);
+    b[i + 2] = _mm256_unpacklo_epi64(a[i + 1], a[i + 3]);
+    b[i + 3] = _mm256_unpackhi_epi64(a[i + 1], a[i + 3]);
+  }
+  for (int c = 0; c < 4; ++c) {
+    v[c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x20);
+    v[4 + c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x31);
+  }
+}
+
+// `bytes` <= 32 bytes at `at` of rows [row, row + 8), zeros after them; rows past the last repeat
+// it.
+void load_rows(const RowBlock& b, int64_t row, int64_t at, int64_t bytes, __m256i (&v)[8]) {
+  for (int i = 0; i < 8; ++i) {
+    const uint8_t* p = b.data + std::min(row + i, b.rows - 1) * b.row_bytes + at;
+    v[i] = bytes == 32 ? _mm256_loadu_si256((const __m256i*)p)
+                       : _mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)p));
+  }
+}
+
+void unpack_fp4(const RowBlock& b, int64_t col, int64_t cols, std::byte* tile) {
+  const __m256i table = _mm256_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0,
+                                         12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
+  const __m256i nibble = _mm256_set1_epi8(15);
+  for (int64_t i = 0; i < cols; i += 64) {
+    const int64_t groups = std::min<int64_t>(2, (cols - i) / kGroupCols);
+    for (int64_t row = 0; row < kBlockRows; row += 8) {
+      __m256i v[8];
+      load_rows(b, row, (col + i) / 2, 16 * groups, v);
+      transpose(v);
+      for (int64_t j = 0; j < 4 * groups; ++j) {
+        std::byte* out =
+            tile + (i / kGroupCols + j / 4) * kFp4GroupBytes + j % 4 * kStepBytes + row * 4;
+        const __m256i low = _mm256_and_si256(v[j], nibble);
+        const __m256i high = _mm256_and_si256(_mm256_srli_epi16(v[j], 4), nibble);
+        _mm256_store_si256((__m256i*)out, _mm256_shuffle_epi8(table, low));
+        _mm256_store_si256((__m256i*)(out + 4 * kStepBytes), _mm256_shuffle_epi8(table, high));
+      }
+    }
+  }
+  auto* scales = reinterpret_cast<float*>(tile + kScaleOffset);
+  for (int64_t r = 0; r < b.rows; ++r) {
+    const uint8_t* s = b.scale + (r * b.cols + col) / kGroupCols;
+    for (int64_t g = 0; g < cols / kGroupCols; ++g) {
+      scales[g * kBlockRows + r] = ue8m0_to_float(s[g]);
+    }
+  }
+}
+
+// 16 e4m3 codes in 16-bit lanes to units of 2^-6: shifted into place they are fp16 of a smaller
+// exponent, and the conversion to int rounds to nearest even.
+__m256i e4m3_to_units(__m256i code) {
+  const __m256i half = _mm256_or_si256(
+      _mm256_and_si256(_mm256_slli_epi16(code, 7), _mm256_set1_epi16(0x3f80)),
+      _mm256_and_si256(_mm256_slli_epi16(code, 8), _mm256_set1_epi16(short(0x8000))));
+  const __m256 unit = _mm256_set1_ps(0x1p14f);
+  const __m256 low = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
+  const __m256 high = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
+  const __m256i packed = _mm256_packs_epi32(_mm256_cvtps_epi32(_mm256_mul_ps(low, unit)),
+                                            _mm256_cvtps_epi32(_mm256_mul_ps(high, unit)));
+  return _mm256_permute4x64_epi64(packed, 0xd8);
+}
+
+void unpack_fp8(const RowBlock& b, int64_t col, int64_t cols, std::byte* tile) {
+  for (int64_t i = 0; i < cols; i += kGroupCols) {
+    for (int64_t row = 0; row < kBlockRows; row += 8) {
+      __m256i v[8];
+      load_rows(b, row, col + i, 32, v);
+      transpose(v);
+      for (int64_t j = 0; j < 8; ++j) {
+        const __m256i zero = _mm256_setzero_si256();
+        const __m256 a = _mm256_castsi256_ps(_mm256_unpacklo_epi8(v[j], zero));
+        const __m256 c = _mm256_castsi256_ps(_mm256_unpackhi_epi8(v[j], zero));
+        std::byte* out = tile + i / kGroupCols * kFp8GroupBytes + 2 * j * kStepBytes + row * 4;
+        _mm256_store_si256((__m256i*)out,
+                           e4m3_to_units(_mm256_castps_si256(_mm256_shuffle_ps(a, c, 0x88))));
+        _mm256_store_si256((__m256i*)(out + kStepBytes),
+                           e4m3_to_units(_mm256_castps_si256(_mm256_shuffle_ps(a, c, 0xdd))));
+      }
+    }
+  }
+}
+
+void unpack(const RowBlock& block, int64_t col, int64_t cols, std::byte* tile) {
+  if (block.dtype == DType::kI8) {
+    unpack_fp4(block, col, cols, tile);
+  } else {
+    unpack_fp8(block, col, cols, tile);
+  }
+}
+
+// ---- products: one token by the tile's 32 rows
+
+__m256i load(const std::byte* p) { return _mm256_load_si256((const __m256i*)p); }
+
+void group_sums_fp4(const std::byte* w, const int8_t* code, int32_t offset,
+                    __m256i (&sum)[kVectors]) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  for (__m256i& s : sum) s = _mm256_set1_epi32(offset);
+  for (int half = 0; half < 2; ++half, w += 4 * kStepBytes, code += 16) {
+    __m256i pairs[kVectors] = {};
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      int32_t four;
+      __builtin_memcpy(&four, code + 4 * k, 4);
+      const __m256i x = _mm256_set1_epi32(four);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        const __m256i p = _mm256_maddubs_epi16(load(w + k * kStepBytes + v * kVectorBytes), x);
+        pairs[v] = _mm256_add_epi16(pairs[v], p);
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v] = _mm256_add_epi32(sum[v], _mm256_madd_epi16(pairs[v], ones));
+    }
+  }
+}
+
+void group_sums_fp8(const std::byte* w, const int16_t* x16, __m256i (&sum)[kVectors]) {
+  for (__m256i& s : sum) s = _mm256_setzero_si256();
+#pragma GCC unroll 4
+  for (int k = 0; k < 16; ++k) {
+    int32_t two;
+    __builtin_memcpy(&two, x16 + 2 * k, 4);
+    const __m256i x = _mm256_set1_epi32(two);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const __m256i p = _mm256_madd_epi16(load(w + k * kStepBytes + v * kVectorBytes), x);
+      sum[v] = _mm256_add_epi32(sum[v], p);
+    }
+  }
+}
+
+template <bool kFp8>
+void multiply_token(const Int8TileProduct& p, int64_t token) {
+  const Int8Rows x = p.x.from(token);
+  const int64_t first_group = p.col / kGroupCols;
+  const auto* scales = reinterpret_cast<const float*>(p.tile + kScaleOffset);
+  float* y = p.y + token * kBlockRows;
+  alignas(32) int16_t x16[kGroupCols];
+  __m256 acc[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    acc[v] = p.col == 0 ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 8 * v);
+  }
+  for (int64_t g = 0; g < p.cols / kGroupCols; ++g) {
+    const int8_t* code = x.code + p.col + g * kGroupCols;
+    __m256i sum[kVectors];
+    if constexpr (kFp8) {
+      for (int i = 0; i < 32; i += 16) {
+        const __m128i c = _mm_loadu_si128((const __m128i*)(code + i));
+        _mm256_store_si256((__m256i*)(x16 + i), _mm256_cvtepi8_epi16(c));
+      }
+      group_sums_fp8(p.tile + g * kFp8GroupBytes, x16, sum);
+    } else {
+      group_sums_fp4(p.tile + g * kFp4GroupBytes, code, x.offset[first_group + g], sum);
+    }
+    const __m256 xs = _mm256_set1_ps(x.scale[first_group + g]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const __m256 ws = kFp8 ? _mm256_set1_ps(ue8m0_to_float(p.block->scale[first_group + g]))
+                             : _mm256_loadu_ps(scales + g * kBlockRows + 8 * v);
+      acc[v] = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum[v]), ws), xs, acc[v]);
+    }
+  }
+  const bool last = p.col + p.cols == p.block->cols;
+  const __m256 unit = _mm256_set1_ps(!last ? 1.0f : kFp8 ? 0x1p-6f : 0.5f);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) _mm256_storeu_ps(y + 8 * v, _mm256_mul_ps(acc[v], unit));
+}
+
+void multiply(const Int8TileProduct& p) {
+  for (int64_t t = 0; t < p.tokens; ++t) {
+    if (p.block->dtype == DType::kI8) {
+      multiply_token<false>(p, t);
+    } else {
+      multiply_token<true>(p, t);
+    }
+  }
+}
+
+}  // namespace
+
+const Int8Kernels& avx2_int8() {
+  static const Int8Kernels kKernels = {.lanes = &avx2_lanes(),
+                                       .max_direct_tokens = 0,
+                                       .quantize = quantize,
+                                       .quantize_row = quantize_row,
+                                       .dot = nullptr,
+                                       .unpack = unpack,
+                                       .multiply = multiply};
+  return kKernels;
+}
+
+}  // namespace fathom::kernels

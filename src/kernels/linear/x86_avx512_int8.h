@@ -1,0 +1,68 @@
+// Stored weights to integers with AVX-512 (kernels/linear/int8.h).  For files compiled for that ISA
+// only; everything is static inline.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/linear/int8.h"
+
+namespace fathom::kernels {
+
+// The parts of avx512_int8() and the AMX tables, by file.
+void quantize_avx512(const float* x, bool fp4, int8_t* code, float* scale, int32_t* offset);
+void quantize_row_avx512(const Bf16* x, int64_t cols, bool fp4, const Int8Rows& out);
+void dot_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
+                     int64_t y_stride);
+// A tile for vpdpbusd: bytes [groups][planes][8][kBlockRows][4], 4 columns of a row in a dword.
+// fp4: one plane, the value in halves + 12, and then fp32 scales [groups][kBlockRows] at
+// kScaleOffset. fp8: the value in units + 2^15 as its high and its low byte.
+void unpack_int8_avx512(const RowBlock& block, int64_t col, int64_t cols, std::byte* tile);
+// The same for tiles of signed bytes: fp4 without the 12, high bytes without the 128.
+void unpack_int8_amx(const RowBlock& block, int64_t col, int64_t cols, std::byte* tile);
+
+inline constexpr int64_t kPlaneBytes = 8 * kBlockRows * 4;  // of a group
+inline constexpr int64_t kScaleOffset = kBlockRows * kInt8TileCols;
+
+}  // namespace fathom::kernels
+
+#if defined(__AVX512F__)  // so that the header also compiles alone, for the baseline
+
+#include <immintrin.h>
+
+namespace fathom::kernels {
+
+// 16 entries four times: vpermb then needs no masking of the other nibble.
+static inline __m512i e2m1_bytes(int bias) {
+  const auto b = [bias](int v) { return static_cast<char>(v + bias); };
+  const __m128i table = _mm_setr_epi8(b(0), b(1), b(2), b(3), b(4), b(6), b(8), b(12), b(0), b(-1),
+                                      b(-2), b(-3), b(-4), b(-6), b(-8), b(-12));
+  return _mm512_broadcast_i32x4(table);
+}
+
+// Magnitudes of e4m3 codes in units of 2^-6: a byte table of codes 0 .. 63, whose high byte is 0,
+// and two of codes 64 .. 127.
+struct E4m3Bytes {
+  __m512i low, low_big, high_big;
+};
+static inline E4m3Bytes e4m3_bytes() {
+  alignas(64) uint8_t bytes[3][64];
+  for (int i = 0; i < 64; ++i) {
+    const int big = e4m3_units(static_cast<uint8_t>(64 + i));
+    bytes[0][i] = static_cast<uint8_t>(e4m3_units(static_cast<uint8_t>(i)));
+    bytes[1][i] = static_cast<uint8_t>(big & 255);
+    bytes[2][i] = static_cast<uint8_t>(big >> 8);
+  }
+  return {_mm512_load_si512(bytes[0]), _mm512_load_si512(bytes[1]), _mm512_load_si512(bytes[2])};
+}
+
+// Four ue8m0 bytes of each of 16 rows; scale[g] of each as fp32.
+static inline __m512 scale_of_byte(__m512i bytes, int g) {
+  const __m512i byte = _mm512_and_si512(_mm512_srli_epi32(bytes, static_cast<unsigned>(8 * g)),
+                                        _mm512_set1_epi32(255));
+  // Code 0 is 2^-127, a subnormal.
+  return _mm512_castsi512_ps(
+      _mm512_max_epu32(_mm512_slli_epi32(byte, 23), _mm512_set1_epi32(1 << 22)));
+}
+
+}  // namespace fathom::kernels
+#endif

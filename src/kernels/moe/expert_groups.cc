@@ -1,0 +1,91 @@
+#include "kernels/moe/expert_groups.h"
+
+#include <algorithm>
+
+namespace fathom::kernels {
+namespace {
+
+// The last group whose items start at or before `item`.
+const ExpertGroup& find_group(std::span<const ExpertGroup> groups, int64_t item,
+                              int64_t ExpertGroup::*first_item) {
+  size_t low = 0;
+  for (size_t high = groups.size(); high - low > 1;) {
+    const size_t middle = (low + high) / 2;
+    (groups[middle].*first_item <= item ? low : high) = middle;
+  }
+  return groups[low];
+}
+
+}  // namespace
+
+int64_t ExpertGroups::bytes(const MoeExpertsArgs& args, int64_t tokens) {
+  return 2 * Carver::bytes<int32_t>(tokens * args.k) +
+         Carver::bytes<int32_t>(args.num_experts + 1) +
+         Carver::bytes<ExpertGroup>(args.num_experts + 1);
+}
+
+// Counting sort of the picks by expert.
+void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t tokens, Cut cut,
+                         Carver& carver) {
+  args_ = &args;
+  slab_ = slab;
+  tokens_ = tokens;
+  const int64_t picks = tokens * args.k;
+  pick_of_ = carver.take<int32_t>(picks);
+  source_ = carver.take<int32_t>(picks);
+  count_ = carver.take<int32_t>(args.num_experts + 1);
+  groups_ = carver.take<ExpertGroup>(args.num_experts + 1);
+
+  const int32_t* expert = args.expert + slab * args.k;
+  std::fill_n(count_, args.num_experts + 1, 0);
+  for (int64_t i = 0; i < picks; ++i) ++count_[expert[i]];
+  num_groups_ = gate_items_ = down_items_ = 0;
+  add_group(args.shared, picks, picks + tokens, false, cut);
+  int32_t begin = 0;
+  for (int64_t e = 0; e < args.num_experts; ++e) {
+    const int32_t n = count_[e];
+    count_[e] = begin;
+    if (n > 0) add_group(args.experts[e], begin, begin + n, true, cut);
+    begin += n;
+  }
+  for (int64_t i = 0; i < picks; ++i) {
+    const int32_t pick = count_[expert[i]]++;
+    pick_of_[i] = pick;
+    source_[pick] = static_cast<int32_t>(i);
+  }
+}
+
+void ExpertGroups::add_group(const ExpertWeights& weights, int64_t begin, int64_t end,
+                             bool weighted, Cut cut) {
+  const int num_threads = args_->stream->pool().num_threads();
+  ExpertGroup& group = groups_[num_groups_++];
+  group = {.weights = &weights,
+           .begin = begin,
+           .end = end,
+           .weighted = weighted,
+           .gate_items = cut(weights.w1, end - begin, num_threads),
+           .down_items = cut(weights.w2, end - begin, num_threads),
+           .first_gate_item = gate_items_,
+           .first_down_item = down_items_};
+  gate_items_ += group.gate_items.num_items();
+  down_items_ += group.down_items.num_items();
+}
+
+const ExpertGroup& ExpertGroups::of_gate_item(int64_t item) const {
+  return find_group(groups(), item, &ExpertGroup::first_gate_item);
+}
+
+const ExpertGroup& ExpertGroups::of_down_item(int64_t item) const {
+  return find_group(groups(), item, &ExpertGroup::first_down_item);
+}
+
+void ExpertGroups::sum_token(int64_t token, const LaneKernels& lanes, const Bf16* e) const {
+  const Bf16* rows[kMaxPicks + 1];
+  for (int64_t j = 0; j < args_->k; ++j) {
+    rows[j] = e + pick_of_[token * args_->k + j] * args_->hidden;
+  }
+  rows[args_->k] = e + (tokens_ * args_->k + token) * args_->hidden;
+  lanes.sum_rows(rows, args_->k + 1, args_->hidden, args_->y + (slab_ + token) * args_->hidden);
+}
+
+}  // namespace fathom::kernels
