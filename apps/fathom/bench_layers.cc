@@ -12,6 +12,7 @@
 #include "bench/peaks.h"
 #include "device/process_memory.h"
 #include "failure.h"
+#include "interrupt.h"
 #include "model/class_map.h"
 #include "model/presets.h"
 #include "model/synthetic.h"
@@ -277,6 +278,7 @@ void add_setup(const BenchOptions& options, const runner::LoadedModel& loaded,
 }  // namespace
 
 Result<BenchReport> bench_layers(const BenchOptions& options) {
+  end_at_signals();
   FATHOM_ASSIGN(const KernelChoice choice, choose_kernels(options.engine));
   BenchReport report;
   report.peaks = bench::measure_peaks(choice.threads, std::max(choice.isa, best_isa()));

@@ -17,6 +17,8 @@ extern "C" void count_signal(int) {
   if (g_signals >= 3) _exit(130);
 }
 
+extern "C" void end_process(int) { _exit(130); }
+
 }  // namespace
 
 void catch_signals() {
@@ -26,6 +28,15 @@ void catch_signals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
+}
+
+void end_at_signals() {
+  struct sigaction action {};
+  action.sa_handler = end_process;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  if (interrupted()) _exit(130);  // came before
 }
 
 bool interrupted() { return g_signals > 0; }

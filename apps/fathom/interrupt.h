@@ -11,6 +11,10 @@ namespace fathom::app {
 // To be called once, first thing in main.
 void catch_signals();
 
+// From now on SIGINT and SIGTERM end the process at once with exit code 130: for work without steps
+// between which somebody could look, and without a result worth keeping.
+void end_at_signals();
+
 // A signal came since the last clear_interrupt().
 bool interrupted();
 void clear_interrupt();

@@ -1,5 +1,8 @@
 """fathom bench on the demo model: rows, conditions, plots."""
 import json
+import signal
+import subprocess
+import time
 import xml.etree.ElementTree
 
 import program
@@ -38,6 +41,15 @@ class Bench(ProgramTest):
         for name in CONDITIONS:
             self.assertIn(name, report["setup"])
         self.assertIn("bench throughput --requests 6", report["setup"]["command"])
+
+    def test_a_signal_ends_layers_at_once(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            bench = subprocess.Popen([program.settings.program, "bench", "decode", "--shape", "demo"], cwd=self.folder,
+                                     env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(bench.kill)
+            time.sleep(1)
+            bench.send_signal(number)
+            self.assertEqual(bench.wait(timeout=3), 130)
 
     def test_latency(self):
         text = self.write("text.txt", "The river runs past the green house. " * 20)
