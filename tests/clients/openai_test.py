@@ -1,12 +1,14 @@
 """The openai package against fathom serve.  Usage: openai_test.py --program FATHOM --root DIR"""
 import asyncio
 import json
+import typing
 
 import served
 from served import COLORS, FRANCE, PNG, TIMER, TIMER_SCHEMA, WEATHER_SCHEMA, ServedTest
 
 try:
     import openai
+    import pydantic  # comes with it
 except ImportError:
     openai = None
 
@@ -146,6 +148,20 @@ class Formats(OpenAiTest):
         answer = self.chat(COLORS, response_format={
             "type": "json_schema", "json_schema": {"name": "colors", "strict": True, "schema": SCHEMA}})
         self.assertEqual(json.loads(answer.choices[0].message.content)["colors"], ["pink", "green", "red"])
+
+    def test_a_strict_schema_holds_where_the_model_would_answer_otherwise(self):
+        class Trip(pydantic.BaseModel):
+            city: str
+            days: typing.Literal[3, 5]
+            seats: list[bool]
+        question = "Name three rivers."
+        free = self.chat(question).choices[0].message.content
+        with self.assertRaises(pydantic.ValidationError, msg=free):
+            Trip.model_validate_json(free)
+        answer = self.client.chat.completions.parse(model="demo", messages=[{"role": "user", "content": question}],
+                                                    temperature=1, seed=4, max_tokens=300, extra_body=OFF,
+                                                    response_format=Trip)
+        self.assertIn(answer.choices[0].message.parsed.days, (3, 5))
 
 
 class Images(OpenAiTest):
