@@ -58,24 +58,4 @@ void Matcher::rollback(int32_t n) {
   terminated_ = false;
 }
 
-Result<int32_t> Matcher::fill_draft_masks(std::span<const int32_t> drafts,
-                                          std::span<uint32_t> masks) {
-  const size_t words = grammar_->vocabulary().mask_words();
-  FATHOM_CHECK(masks.size() == words * (drafts.size() + 1)) << masks.size();
-  FATHOM_TRY(fill_mask(masks.first(words)));
-  int32_t good = 0;
-  Status status;
-  for (const int32_t token : drafts) {
-    if (!accept(token)) break;
-    ++good;
-    status = fill_mask(masks.subspan(static_cast<size_t>(good) * words, words));
-    if (!status.ok()) break;
-  }
-  rollback(good);
-  FATHOM_TRY(std::move(status));
-  const size_t written = static_cast<size_t>(good + 1) * words;
-  std::fill(masks.begin() + static_cast<std::ptrdiff_t>(written), masks.end(), 0u);
-  return good;
-}
-
 }  // namespace fathom::grammar

@@ -29,12 +29,6 @@ class Matcher {
   // Takes back the last `n` accepted tokens, 0 <= n <= num_accepted().
   void rollback(int32_t n);
 
-  // Masks for a chain of drafted tokens: masks[i] (mask_words() words each) is what may stand in
-  // place of drafts[i], and the last one what may follow them all, so there are drafts.size() + 1.
-  // After a draft that may not come the rest are zero.  Returns how many drafts may come; the
-  // matcher is where it was.
-  Result<int32_t> fill_draft_masks(std::span<const int32_t> drafts, std::span<uint32_t> masks);
-
   // The end token was accepted.
   bool terminated() const { return terminated_; }
   int32_t num_accepted() const { return num_accepted_; }

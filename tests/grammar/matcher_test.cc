@@ -1,4 +1,4 @@
-// A sequence under a grammar: masks, the end, rollback, drafts.
+// A sequence under a grammar: masks, the end, rollback.
 
 #include "grammar/matcher.h"
 
@@ -112,53 +112,6 @@ TEST_F(MatcherTest, RollbackCrossesTheEndToken) {
   matcher->rollback(1);
   EXPECT_FALSE(matcher->terminated());
   EXPECT_TRUE(matcher->accept(token("a")));
-}
-
-// One mask for each drafted position, each that of the tokens before it, until a draft does not
-// fit.
-TEST_F(MatcherTest, DraftMasksAreThoseOfEachPosition) {
-  const auto matcher = make(Kind::kRegex, "abc*d");
-  const size_t words = matcher->grammar().vocabulary().mask_words();
-  const std::vector<int32_t> drafts = {token("a"), token("b"), token("x"), token("d")};
-  std::vector<uint32_t> masks(words * 5, 7);
-  const Result<int32_t> good = matcher->fill_draft_masks(drafts, masks);
-  ASSERT_TRUE(good.has_value());
-  EXPECT_EQ(*good, 2);
-  EXPECT_EQ(matcher->num_accepted(), 0);
-  for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(std::vector<uint32_t>(masks.begin() + static_cast<std::ptrdiff_t>(i * words),
-                                    masks.begin() + static_cast<std::ptrdiff_t>((i + 1) * words)),
-              mask_of(*matcher))
-        << i;
-    if (i < 2) {
-      ASSERT_TRUE(matcher->accept(drafts[i]));
-    }
-  }
-  for (size_t i = 3 * words; i < masks.size(); ++i) EXPECT_EQ(masks[i], 0u);
-}
-
-TEST_F(MatcherTest, GuideIsFreeUntilItsTokenAndCannotEndBefore) {
-  Constraint constraint = make_constraint(Kind::kChoice, "");
-  constraint.choices = {"a"};
-  constraint.starts_after = *tokenizer_->find("</think>");
-  const auto guide = std::move(Guide::create(compile(constraint))).value();
-  const auto allows = [&](int32_t id) {
-    guide->fill();
-    return (guide->mask()[static_cast<size_t>(id) / 32] >> (id % 32) & 1) != 0;
-  };
-  EXPECT_TRUE(allows(token("b")));
-  EXPECT_FALSE(allows(kEndToken));
-  EXPECT_TRUE(guide->accept(token("b")).ok());
-  EXPECT_TRUE(guide->accept(constraint.starts_after).ok());
-  EXPECT_FALSE(allows(token("b")));
-  EXPECT_TRUE(allows(token("a")));
-  EXPECT_TRUE(guide->accept(token("a")).ok());
-  EXPECT_TRUE(guide->accept(kEndToken).ok());
-  EXPECT_TRUE(guide->ended());
-  guide->rollback(3);  // back before </think>
-  EXPECT_TRUE(allows(token("b")));
-  EXPECT_TRUE(guide->accept(constraint.starts_after).ok());
-  EXPECT_FALSE(guide->accept(token("b")).ok());
 }
 
 }  // namespace
