@@ -10,6 +10,12 @@
 
 namespace fathom {
 
+// How many of a sequence's drafts the model checks in a step.
+enum class DraftVerify {
+  kConfidence,  // as many as pay, by how sure the draft module is and what steps cost
+  kFixed,       // all
+};
+
 enum class PrefixCache {
   kOn,      // pages and saved windows: never changes a bit
   kReplay,  // pages; windows are filled by running the last window of what was found: other bits
@@ -41,6 +47,10 @@ struct Config {
   std::string cost_cache = {};
   bool asynchronous = true;  // plan a step while the one before runs (same tokens)
   PrefixCache prefix_cache = PrefixCache::kOn;  // reuse what earlier prompts computed
+  // Tokens that the model's draft module guesses ahead in every step, at most; 0: none.  Never
+  // changes what comes out, only how fast.  A model without a draft module makes none.
+  int32_t max_draft = 5;
+  DraftVerify draft_verify = DraftVerify::kConfidence;
 };
 
 }  // namespace fathom

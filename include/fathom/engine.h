@@ -4,6 +4,7 @@
 // parameters and seed (design rules 3-5).  Thread: any thread may call any function.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -12,6 +13,27 @@
 #include "fathom/status.h"
 
 namespace fathom {
+
+// Tokens that were guessed ahead (Config::max_draft), in all requests so far.
+struct DraftStats {
+  static constexpr int32_t kMaxPositions = SamplingParams::kMostDrafts;
+
+  int64_t drafted = 0;   // guesses made
+  int64_t verified = 0;  // that the model checked
+  int64_t accepted = 0;  // that it would have chosen too
+  int64_t rounds = 0;    // steps of one sequence in which at least one guess was checked
+  // By place in the guess, the first at [0].
+  std::array<int64_t, kMaxPositions> verified_at = {};
+  std::array<int64_t, kMaxPositions> accepted_at = {};
+  // How far the draft module's confidence is from what is accepted: the mean difference over ten
+  // classes of confidence, weighted by how often they occur.
+  double calibration_error = 0;
+
+  // Tokens of a sequence in a step with guesses: those accepted and one more.
+  double mean_accepted_length() const {
+    return rounds == 0 ? 0 : 1 + static_cast<double>(accepted) / static_cast<double>(rounds);
+  }
+};
 
 struct EngineStats {
   int32_t running = 0;  // sequences with a slot
@@ -24,6 +46,9 @@ struct EngineStats {
   int64_t cached_tokens = 0;      // prompt tokens whose pages were found
   int64_t recomputed_tokens = 0;  // of these, rows that were run again to fill windows
   double busy_s = 0;              // time the executor worked
+  int64_t sampling_steps = 0;     // steps from which tokens came
+  int64_t sampled_tokens = 0;     // and these
+  DraftStats drafts = {};
 };
 
 class Engine {

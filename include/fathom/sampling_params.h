@@ -36,6 +36,9 @@ struct SamplingParams {
   std::vector<std::vector<int32_t>> bad_words;
   std::vector<int32_t> allowed_ids;  // only these can be chosen; empty: all
 
+  int32_t max_draft = -1;  // as Config::max_draft, never more than that; -1: the engine's
+
+  static constexpr int32_t kMostDrafts = 8;
   static constexpr size_t kMaxBadWords = 1024;
   static constexpr size_t kMaxBadWordTokens = 64;
 

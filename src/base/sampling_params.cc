@@ -76,6 +76,11 @@ Status check_limits(const SamplingParams& p) {
   if (p.max_tokens < 0) {
     return wrong("max_tokens", std::to_string(p.max_tokens), "0 (the default limit) or more");
   }
+  if (p.max_draft < -1 || p.max_draft > SamplingParams::kMostDrafts) {
+    return wrong(
+        "max_draft", std::to_string(p.max_draft),
+        "-1 (the engine's), 0 (no drafts) to " + std::to_string(SamplingParams::kMostDrafts));
+  }
   if (p.min_tokens < 0) return wrong("min_tokens", std::to_string(p.min_tokens), "0 or more");
   if (p.max_tokens > 0 && p.min_tokens > p.max_tokens) {
     return wrong("min_tokens", std::to_string(p.min_tokens),

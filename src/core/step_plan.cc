@@ -12,14 +12,17 @@ void StepPlan::clear() {
   blocks.clear();
   saves.clear();
   drops.clear();
+  draft_capacity = -1;
 }
 
 void StepResult::clear() {
   step = 0;
   tokens.clear();
+  drafts.clear();
   prompt_logprobs.clear();
   saved.clear();
   seconds = 0;
+  draft_seconds = 0;
   error = {};
 }
 

@@ -6,12 +6,19 @@
 //
 // The plan of step n + 1 is made while step n runs, so it may name a token that is not known yet:
 // kPendingToken in `ids` stands for the token that the executor sampled last for that slot.
+//
+// Drafts (docs/spec/model.md 8). A sampling segment may ask for `next_drafts` guesses of the tokens
+// that follow; a later segment of the slot that `continues` gives rows to some of them, behind that
+// of the newest token, and gets as many tokens more as of them are what the model itself draws
+// there. How many is not known when the next step is planned. So a segment that continues starts
+// where its slot is; the plan says the least that this can be.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "core/draft_choice.h"
 #include "core/grammar_handle.h"
 #include "fathom/request.h"
 #include "fathom/status.h"
@@ -56,8 +63,8 @@ struct BlockCopy {
 
 struct SegmentPlan {
   SlotId slot = -1;
-  int64_t start = 0;  // position of the first row
-  int32_t num_rows = 0;
+  int64_t start = 0;     // position of the first row; with `continues`: or beyond
+  int32_t num_rows = 0;  // with `continues`: the most, 1 + num_drafts
   int32_t first_id = 0;  // of its ids in StepPlan::ids: token ids or kPendingToken
   // Its blocks in StepPlan::blocks: those that the slot's table has not yet.  The table begins
   // empty with a SlotStart and grows by these; with them it covers the segment's end.
@@ -76,10 +83,22 @@ struct SegmentPlan {
   int32_t prompt_logprobs = -1;
   int32_t next_id = -1;  // the known id after the last row, for prompt_logprobs; -1: there is none
 
+  // A row for the slot's newest token, at the slot's own position, and rows for its newest drafts;
+  // `ids` are that token, if it is known, and pending ones; `sample` is set. The blocks cover the
+  // furthest that it can come.  Drafts have no more rows than there are drafts, than
+  // StepPlan::draft_capacity allows and than max_tokens leaves: a row more is one token more at
+  // most.  No row at all, and no token, if the slot's answer is over: max_tokens, a stop id after
+  // min_tokens, its grammar's end, an error.
+  bool continues = false;
+  int32_t num_drafts = 0;   // that may have rows, at most kMaxDrafts
+  int32_t next_drafts = 0;  // with `sample`: drafts to make after it; 0: none
+
+  // Not where the segment `continues`.
   int64_t end() const { return start + num_rows; }
 };
 
-// Writes STATE of a slot, as it is after the forward, to host memory.
+// Writes STATE of a slot, as it is after the step, to host memory. Its position is the slot's: the
+// rows of the segment, of one that continues those whose tokens came.
 struct StateSave {
   SlotId slot;
   ImageId image;
@@ -97,6 +116,8 @@ struct StepPlan {
   std::vector<BlockId> blocks;  // of all segments
   std::vector<StateSave> saves;
   std::vector<ImageId> drops;  // images that are no longer wanted; freed before anything else
+  // Rows for drafts in the whole step, at most; the likeliest get them (draft_choice.h). < 0: all.
+  int32_t draft_capacity = -1;
 
   std::span<const int32_t> ids_of(const SegmentPlan& s) const {
     return std::span(ids).subspan(static_cast<size_t>(s.first_id), static_cast<size_t>(s.num_rows));
@@ -119,6 +140,14 @@ struct SampledToken {
   Status error = {};  // of this sequence only (NaN logits, everything masked)
 };
 
+// Of a sampling segment, what became of its drafts, and the next ones.
+struct SlotDrafts {
+  SlotId slot;
+  int32_t num_verified = 0;  // that had rows in this step
+  int32_t num_accepted = 0;  // of these, what the model drew too, up to the first that differs
+  DraftOffer next = {};      // made after the step
+};
+
 struct SlotPromptLogprob {
   SlotId slot;
   PromptLogprob logprob;
@@ -131,11 +160,15 @@ struct SavedImage {
 
 struct StepResult {
   int64_t step = 0;
-  std::vector<SampledToken> tokens = {};  // one a sampling segment, in plan order
+  // In plan order. One a sampling segment; of one that `continues` all that were accepted and one
+  // more, in order, up to the answer's end.
+  std::vector<SampledToken> tokens = {};
+  std::vector<SlotDrafts> drafts = {};  // of segments with drafts before or after, in plan order
   std::vector<SlotPromptLogprob> prompt_logprobs = {};
   std::vector<SavedImage> saved = {};
-  double seconds = 0;  // the executor's time for the step
-  Status error = {};   // of the whole step: all its sequences fail with this
+  double seconds = 0;        // the executor's time for the step
+  double draft_seconds = 0;  // of these, for making drafts
+  Status error = {};         // of the whole step: all its sequences fail with this
 
   void clear();  // as StepPlan::clear
 };
