@@ -5,6 +5,7 @@
 #include "server/completion_answer.h"
 #include "server/ids.h"
 #include "server/json_fields.h"
+#include "server/known_fields.h"
 #include "server/prepare.h"
 #include "server/raw_prompt.h"
 
@@ -75,11 +76,6 @@ Status read_sampling(const Services& services, const JsonValue& body, Completion
 Status read_counts(const Services& services, const JsonValue& body, Completion* out) {
   FATHOM_ASSIGN(const auto n, integer_field(body, "n", 1, services.options.max_n));
   out->n = static_cast<int32_t>(n.value_or(1));
-  FATHOM_ASSIGN(const auto best_of, integer_field(body, "best_of", 1, INT32_MAX));
-  if (best_of.value_or(out->n) != out->n) {
-    return bad_request(
-        "best_of is not supported by this server; leave it out or give the same as n");
-  }
   out->request.n = out->n;
   FATHOM_ASSIGN(std::optional<int64_t> max_tokens, integer_field(body, "max_tokens", 0, INT32_MAX));
   if (!max_tokens) max_tokens = kDefaultMaxTokens;
@@ -95,10 +91,6 @@ Status read_counts(const Services& services, const JsonValue& body, Completion* 
 
 Result<Completion> read_completion(const Services& services, const JsonValue& body) {
   Completion out;
-  const JsonValue* suffix = json_field(body, "suffix");
-  if (suffix != nullptr && !(suffix->if_string() != nullptr && suffix->if_string()->empty())) {
-    return bad_request("suffix is not supported: this model does not fill in the middle");
-  }
   FATHOM_ASSIGN(out.options.echo, bool_field(body, "echo", false));
   FATHOM_TRY(read_stop(body, &out.options));
   FATHOM_TRY(read_stream(body, &out.options));
@@ -125,6 +117,7 @@ void answer(const Services& services, const std::shared_ptr<Exchange>& exchange,
   std::string().swap(exchange->request().body);
   Result<std::string> model = services.model_name(*body);
   if (!model) return exchange->fail(prepare_error(model.error()));
+  if (const auto refused = refused_field(Api::kCompletions, *body)) return exchange->fail(*refused);
   Result<Completion> completion = read_completion(services, *body);
   if (!completion) return exchange->fail(prepare_error(completion.error()));
   completion->options.id = random_id("cmpl-");

@@ -6,6 +6,7 @@
 #include "server/conversation_answer.h"
 #include "server/ids.h"
 #include "server/json_fields.h"
+#include "server/known_fields.h"
 #include "server/prepare.h"
 
 namespace fathom::server {
@@ -19,8 +20,16 @@ using Clock = std::chrono::steady_clock;
 
 double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
-Status bad_request(std::string message) {
-  return Status(StatusCode::kInvalidArgument, std::move(message));
+Api api_of(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::kChatCompletions:
+      return Api::kChat;
+    case Protocol::kResponses:
+      return Api::kResponses;
+    case Protocol::kMessages:
+      break;
+  }
+  return Api::kMessages;
 }
 
 std::string_view id_prefix(Protocol protocol) {
@@ -44,14 +53,6 @@ struct ResponseHistory {
 // Puts the items of the response that the request goes on from before its own.
 Result<ResponseHistory> resolve_history(const Services& services, std::string_view owner,
                                         JsonValue* body) {
-  for (const char* name : {"conversation", "prompt"}) {
-    if (json_field(*body, name) != nullptr) {
-      return bad_request(std::string(name) +
-                         " is not supported by this server; use previous_response_id or input");
-    }
-  }
-  FATHOM_ASSIGN(const bool background, bool_field(*body, "background", false));
-  if (background) return bad_request("background is not supported by this server");
   ResponseHistory history;
   FATHOM_ASSIGN(history.store, bool_field(*body, "store", true));
   JsonArray items;
@@ -117,6 +118,10 @@ void answer(const Services& services, Protocol protocol, const std::shared_ptr<E
   info.created = unix_seconds();
   Result<JsonValue> body = read_body(services, *exchange, &info.model);
   if (!body) return exchange->fail(prepare_error(body.error()));
+  if (const auto refused = refused_field(api_of(protocol), *body)) return exchange->fail(*refused);
+  if (const Status status = take_template_arguments(&*body); !status.ok()) {
+    return exchange->fail(prepare_error(status));
+  }
   ConversationAnswer::OnWhole on_whole;
   if (protocol == Protocol::kResponses) {
     Result<ResponseHistory> history = resolve_history(services, exchange->key(), &*body);

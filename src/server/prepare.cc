@@ -138,6 +138,14 @@ ApiError prepare_error(const Status& status) {
     error.code = "model_not_found";
     error.param = "model";
   }
+  // "invalid request body: .FIELD: ..." names the field.
+  constexpr std::string_view kField = "invalid request body: .";
+  if (error.message.starts_with(kField)) {
+    const size_t end = error.message.find(':', kField.size());
+    if (end != error.message.npos) {
+      error.param = error.message.substr(kField.size(), end - kField.size());
+    }
+  }
   return error;
 }
 
