@@ -101,8 +101,9 @@ Result<RequestId> EngineLoop::submit(Request request) {
     id = next_id_++;
     Open& open = open_[id];
     open.grammar = std::move(grammar);
+    open.submitted_s = options_.now_s();
     if (request.timeout_s) {
-      open.deadline_s = options_.now_s() + *request.timeout_s;
+      open.deadline_s = open.submitted_s + *request.timeout_s;
       deadlines_.emplace(*open.deadline_s, id);
     }
     for (int32_t i = 0; i < request.n; ++i) open.samples.push_back({i, 0});
@@ -163,6 +164,7 @@ void EngineLoop::loop() {
       if (!scheduler::has_work(plan)) break;
       executor_->submit(plan);
       next_plan_ = (next_plan_ + 1) % plans_.size();
+      note_started();
       ++in_flight_;
     }
     if (in_flight_ > 0) {
@@ -262,19 +264,30 @@ void EngineLoop::update_stats() {
   stats_.recomputed_tokens = s.recomputed_tokens;
 }
 
-// With mutex_ held.
-void EngineLoop::note_event(const TokenEvent& event) {
-  const auto open = open_.find(event.request);
+void EngineLoop::note_started() {
+  const std::vector<RequestId> started = scheduler_.take_started();
+  if (started.empty()) return;
+  const double now = options_.now_s();
+  const std::lock_guard lock(mutex_);
+  for (const RequestId id : started) {
+    const auto open = open_.find(id);
+    if (open != open_.end()) open->second.queue_s = now - open->second.submitted_s;
+  }
+}
+
+// Fills in what only the loop knows.  With mutex_ held.
+void EngineLoop::note_event(TokenEvent* event) {
+  const auto open = open_.find(event->request);
   if (open == open_.end()) return;
   std::vector<OpenSample>& samples = open->second.samples;
   const auto sample = std::find_if(samples.begin(), samples.end(),
-                                   [&](const OpenSample& s) { return s.index == event.index; });
+                                   [&](const OpenSample& s) { return s.index == event->index; });
   if (sample == samples.end()) return;
-  if (event.token >= 0) ++sample->num_tokens;
-  if (event.finish == FinishReason::kNone) return;
+  if (event->token >= 0 && sample->num_tokens++ == 0) event->queue_s = open->second.queue_s;
+  if (event->finish == FinishReason::kNone) return;
   samples.erase(sample);
   if (!samples.empty()) return;
-  if (open->second.deadline_s) deadlines_.erase({*open->second.deadline_s, event.request});
+  if (open->second.deadline_s) deadlines_.erase({*open->second.deadline_s, event->request});
   open_.erase(open);
 }
 
@@ -283,7 +296,7 @@ void EngineLoop::deliver(std::vector<TokenEvent>& events) {
   {
     const std::lock_guard lock(mutex_);
     for (TokenEvent& e : events) {
-      note_event(e);
+      note_event(&e);
       events_.push_back(std::move(e));
     }
   }

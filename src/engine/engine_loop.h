@@ -62,6 +62,8 @@ class EngineLoop : public Engine {
     std::vector<OpenSample> samples;  // those that are not
     std::optional<double> deadline_s;
     GrammarHandle grammar;
+    double submitted_s = 0;
+    double queue_s = 0;  // once it has started
   };
 
   Result<GrammarHandle> compile(const Request& request) const;
@@ -71,7 +73,8 @@ class EngineLoop : public Engine {
   void end_late_requests();
   void finish_step();
   void update_stats();
-  void note_event(const TokenEvent& event);
+  void note_started();
+  void note_event(TokenEvent* event);
   void deliver(std::vector<TokenEvent>& events);
   void end_request(RequestId request, int32_t index, FinishReason reason, const Status& error);
 

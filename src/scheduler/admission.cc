@@ -179,6 +179,7 @@ void Scheduler::Impl::start(Sequence& s, const StartPoint& point, StepPlan& plan
     s.cached_tokens = std::min(s.cached_tokens, s.num_prompt);
     if (s.leader == nullptr) {
       stats.cached_tokens += s.cached_tokens;
+      started.push_back(s.spec.request);
       s.recomputed_tokens = std::max<int64_t>(0, s.cached_tokens - point.position);
     }
   }

@@ -131,6 +131,7 @@ std::vector<TokenEvent> Scheduler::apply(const StepResult& result) {
   impl_->apply(result, events);
   return events;
 }
+std::vector<RequestId> Scheduler::take_started() { return std::exchange(impl_->started, {}); }
 std::vector<PromptLogprobEvent> Scheduler::take_prompt_logprobs() {
   return std::exchange(impl_->prompt_logprobs, {});
 }

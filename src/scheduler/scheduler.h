@@ -115,6 +115,8 @@ class Scheduler {
   std::vector<TokenEvent> apply(const StepResult& result);
   // Prompt log-probabilities that came with the results since the last call, by position.
   std::vector<PromptLogprobEvent> take_prompt_logprobs();
+  // Requests whose first step was planned since the last call.
+  std::vector<RequestId> take_started();
 
   // Nothing is queued, running, in flight or waiting to be saved.
   bool idle() const;

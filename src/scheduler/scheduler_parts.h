@@ -150,6 +150,7 @@ struct Scheduler::Impl {
   std::vector<StepRecord> spare;      // records that keep their memory
   std::vector<Sequence*> touched;     // by the result being applied
   std::vector<PromptLogprobEvent> prompt_logprobs;
+  std::vector<RequestId> started;
   std::vector<std::pair<int64_t, Sequence*>> order;  // scratch of sort_running
 
   int64_t step = 0;

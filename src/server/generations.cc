@@ -136,12 +136,15 @@ void Generations::note(const TokenEvent& event, Open* open) {
     if (record.completion_tokens == 0) {
       record.ttft_s = seconds(now - open->started);
       record.cached_tokens = event.cached_tokens;
+      record.queue_s = event.queue_s;
       observer_.first_token(record.ttft_s);
     } else {
       observer_.next_token(seconds(now - open->last_token));
+      record.decode_s = seconds(now - open->started) - record.ttft_s;
     }
     open->last_token = now;
     ++record.completion_tokens;
+    record.longest_sample = std::max<int64_t>(record.longest_sample, event.offset + 1);
   }
   if (event.finish == FinishReason::kNone) return;
   if (open->generation != nullptr) record.finish = event.finish;

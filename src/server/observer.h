@@ -34,12 +34,15 @@ struct GenerationRecord {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t completion_tokens = 0;  // of all samples
+  int64_t longest_sample = 0;     // tokens of the one that has most
   int32_t max_tokens = 0;
   int32_t n = 1;
   FinishReason finish = FinishReason::kNone;  // of the last sample
   double prepare_s = 0;  // from the whole request to the engine: reading, rendering, encoding
-  double ttft_s = 0;     // from there to the first token; 0 if there was none
-  double e2e_s = 0;      // from there to the end
+  std::optional<double> queue_s = {};  // from there to the first step; none if there was none
+  double ttft_s = 0;    // from the engine taking it to the first token; 0 if there was none
+  double decode_s = 0;  // from the first token to the last
+  double e2e_s = 0;     // from the engine taking it to the end
 };
 
 class Observer {

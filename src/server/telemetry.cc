@@ -208,6 +208,7 @@ void Telemetry::log(const HttpRecord& http, const std::optional<GenerationRecord
     json.key("completion_tokens").integer(generation->completion_tokens);
     json.member("finish", finish_label(generation->finish));
     json.key("prepare_ms").number(rounded_ms(generation->prepare_s));
+    if (generation->queue_s) json.key("queue_ms").number(rounded_ms(*generation->queue_s));
     if (generation->ttft_s > 0) json.key("ttft_ms").number(rounded_ms(generation->ttft_s));
     json.key("generation_ms").number(rounded_ms(generation->e2e_s));
   }

@@ -15,6 +15,8 @@ constexpr double kRequestBounds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 0.5, 0.
 constexpr double kLengthBounds[] = {1,    2,    5,    10,    20,    50,    100,    200,    500,
                                     1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
 
+constexpr double kSampleBounds[] = {1, 2, 5, 10, 20};
+
 // Anything else would let clients make new series.
 std::string_view known_method(std::string_view method) {
   for (const std::string_view known : {"GET", "HEAD", "POST", "DELETE", "OPTIONS"}) {
@@ -73,6 +75,26 @@ Telemetry::Metrics::Metrics(MetricsRegistry* r)
           r->histogram({"fathom:inter_token_latency_seconds", "Between two tokens of a request.",
                         "vllm:inter_token_latency_seconds"},
                        kTokenBounds)),
+      queue(r->histogram({"fathom:request_queue_time_seconds",
+                          "From the engine taking a request to its first step.",
+                          "vllm:request_queue_time_seconds"},
+                         kFirstBounds)),
+      prefill(r->histogram(
+          {"fathom:request_prefill_time_seconds", "From a request's first step to its first token.",
+           "vllm:request_prefill_time_seconds"},
+          kFirstBounds)),
+      decode(r->histogram(
+          {"fathom:request_decode_time_seconds", "From a request's first token to its last.",
+           "vllm:request_decode_time_seconds"},
+          kRequestBounds)),
+      inference(r->histogram(
+          {"fathom:request_inference_time_seconds",
+           "From a request's first step to its last token.", "vllm:request_inference_time_seconds"},
+          kRequestBounds)),
+      token_mean(r->histogram({"fathom:request_time_per_output_token_seconds",
+                               "Mean time between two tokens of a sample, by request.",
+                               "vllm:request_time_per_output_token_seconds"},
+                              kTokenBounds)),
       e2e(r->histogram(
           {"fathom:request_latency_seconds", "From the engine taking a request to its end.",
            "vllm:e2e_request_latency_seconds"},
@@ -86,7 +108,18 @@ Telemetry::Metrics::Metrics(MetricsRegistry* r)
       answer_length(
           r->histogram({"fathom:request_generated_tokens", "Tokens of a request's answers.",
                         "vllm:request_generation_tokens"},
-                       kLengthBounds)) {
+                       kLengthBounds)),
+      max_length(r->histogram(
+          {"fathom:request_longest_answer_tokens", "Tokens of the longest of a request's answers.",
+           "vllm:request_max_num_generation_tokens"},
+          kLengthBounds)),
+      asked_length(
+          r->histogram({"fathom:request_max_tokens", "The most tokens that a request may get.",
+                        "vllm:request_params_max_tokens"},
+                       kLengthBounds)),
+      num_samples(r->histogram(
+          {"fathom:request_samples", "Answers that a request asked for.", "vllm:request_params_n"},
+          kSampleBounds)) {
   // Series that are there from the start, so that the first event of a kind is a change.
   for (const FinishReason reason : {FinishReason::kStop, FinishReason::kLength,
                                     FinishReason::kCancelled, FinishReason::kError}) {
@@ -137,7 +170,19 @@ void Telemetry::Metrics::add(const GenerationRecord& record) {
   prompt_length.observe(static_cast<double>(record.prompt_tokens));
   answer_length.observe(static_cast<double>(record.completion_tokens));
   prepare.observe(record.prepare_s);
+  max_length.observe(static_cast<double>(record.longest_sample));
+  asked_length.observe(record.max_tokens);
+  num_samples.observe(record.n);
   e2e.observe(record.e2e_s);
+  if (!record.queue_s) return;  // it never got a token
+  queue.observe(*record.queue_s);
+  const double prefill_s = record.ttft_s - *record.queue_s;
+  prefill.observe(prefill_s);
+  decode.observe(record.decode_s);
+  inference.observe(prefill_s + record.decode_s);
+  if (record.longest_sample > 1) {
+    token_mean.observe(record.decode_s / static_cast<double>(record.longest_sample - 1));
+  }
 }
 
 }  // namespace fathom::server

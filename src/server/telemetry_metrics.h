@@ -28,8 +28,8 @@ struct Telemetry::Metrics {
   Gauge &running, &waiting, &kv_usage, &kv_blocks;
   Counter &preemptions, &steps, &computed, &busy;
   Counter &prompt_tokens, &cache_queries, &cached_tokens, &generated_tokens;
-  Histogram &ttft, &inter_token, &e2e, &prepare;
-  Histogram &prompt_length, &answer_length;
+  Histogram &ttft, &inter_token, &queue, &prefill, &decode, &inference, &token_mean, &e2e, &prepare;
+  Histogram &prompt_length, &answer_length, &max_length, &asked_length, &num_samples;
 };
 
 }  // namespace fathom::server

@@ -19,6 +19,7 @@ struct Answer {
   std::vector<PromptLogprob> prompt_logprobs;
   int64_t cached_tokens = 0, recomputed_tokens = 0;
   uint64_t seed = 0;
+  double queue_s = 0;
   FinishReason finish = FinishReason::kNone;
   Status error;
 };
@@ -70,6 +71,7 @@ class Answers {
     a.cached_tokens += e.cached_tokens;
     a.recomputed_tokens += e.recomputed_tokens;
     a.seed += e.seed;
+    a.queue_s += e.queue_s;
     a.finish = e.finish;
     a.error = e.error;
     if (e.finish != FinishReason::kNone) ++num_finished_;

@@ -187,6 +187,20 @@ TEST_P(EngineRequests, TokensFoundInTheCacheAreReportedOnce) {
   EXPECT_EQ(engine_->stats().cached_tokens, 40);
 }
 
+TEST_P(EngineRequests, TheTimeInTheQueueIsReportedOnce) {
+  script_->close();
+  options_.scheduler.num_slots = 1;
+  start();
+  const RequestId first = submit(make_request(3, 6, 8));
+  const RequestId second = submit(make_request(4, 6, 8));
+  script_->let(4);
+  now_s_ = now_s_ + 3;
+  script_->open();
+  wait_for(2);
+  EXPECT_EQ((answers_[{first, 0}].queue_s), 0);
+  EXPECT_EQ((answers_[{second, 0}].queue_s), 3);
+}
+
 TEST_P(EngineRequests, StatsCountWhatRuns) {
   script_->close();
   options_.scheduler.num_slots = 2;

@@ -17,6 +17,7 @@ class ScriptedEngine : public Engine {
   std::optional<std::vector<int32_t>> answer;
   Status refuse;  // of submit()
   int64_t cached_tokens = 0;
+  double queue_s = 0;
   std::vector<std::pair<RequestId, int32_t>> cancelled_samples;
 
   Result<RequestId> submit(Request request) override {
@@ -93,7 +94,9 @@ class ScriptedEngine : public Engine {
     for (int32_t i = 0; i < limit; ++i) {
       TokenEvent event{.request = id, .index = index, .token = (*answer)[static_cast<size_t>(i)]};
       if (request.params.logprobs >= 0) event.logprob = -0.5f;
+      event.offset = i;
       if (i == 0) event.cached_tokens = cached_tokens;
+      if (i == 0) event.queue_s = queue_s;
       if (i + 1 == limit) event.finish = limit < n ? FinishReason::kLength : FinishReason::kStop;
       events_.push_back(std::move(event));
     }

@@ -74,6 +74,7 @@ TEST_F(TelemetryTest, MetricsCountRequestsAndTokens) {
   telemetry_options_.vllm_names = true;
   say("one two");
   engine_.cached_tokens = 4;
+  engine_.queue_s = 0.25;
   const size_t num_tokens = engine_.answer->size();
   start_observed();
   const std::string done = R"({model_name="demo",finished_reason="stop"})";
@@ -90,6 +91,15 @@ TEST_F(TelemetryTest, MetricsCountRequestsAndTokens) {
   EXPECT_EQ(metric("vllm:time_to_first_token_seconds_count" + label), "1");
   EXPECT_EQ(metric("vllm:inter_token_latency_seconds_count" + label),
             std::to_string(num_tokens - 1));
+  for (const char* name :
+       {"request_queue_time_seconds", "request_prefill_time_seconds", "request_decode_time_seconds",
+        "request_inference_time_seconds", "request_time_per_output_token_seconds"}) {
+    EXPECT_EQ(metric("vllm:" + std::string(name) + "_count" + label), "1") << name;
+  }
+  EXPECT_EQ(metric("vllm:request_queue_time_seconds_sum" + label), "0.25");
+  EXPECT_EQ(metric("vllm:request_max_num_generation_tokens_sum" + label),
+            std::to_string(num_tokens));
+  EXPECT_EQ(metric("vllm:request_params_n_sum" + label), "1");
   EXPECT_EQ(metric("vllm:e2e_request_latency_seconds_count" + label), "1");
   EXPECT_EQ(metric("vllm:num_requests_running" + label), "0");
   for (const char* status : {"200", "400"}) {
