@@ -43,7 +43,7 @@ function(fathom_patch file from to)
 endfunction()
 
 set(xg ${CMAKE_BINARY_DIR}/_xgrammar/xgrammar-${fathom_xgrammar_version})
-if(NOT EXISTS ${xg}/patched)
+if(NOT EXISTS ${xg}/patched_3)
   file(REMOVE_RECURSE ${xg})
   file(ARCHIVE_EXTRACT INPUT "${sdist}" DESTINATION ${CMAKE_BINARY_DIR}/_xgrammar
     PATTERNS "*/cpp/*" "*/include/*" "*/3rdparty/picojson/*" "*/3rdparty/dlpack/*" "*/LICENSE" "*/NOTICE" "*/PKG-INFO")
@@ -56,7 +56,58 @@ if(NOT EXISTS ${xg}/patched)
     [=[  choices.push_back(Sequence({ByteString("\\"), RuleRef(kBasicEscape), RuleRef(kBasicStringSub)}));
   for (const auto& [character, child] : node.children) {]=]
     [=[  for (const auto& [character, child] : node.children) {]=])
-  file(TOUCH ${xg}/patched)
+  # What follows a rule was known only if it stands within another rule.  Strings with a length are chains of
+  # rules, each at the end of the one before: every token with a quote had to be tried at each mask.
+  set(functor ${xg}/cpp/grammar_functor.cc)
+  fathom_patch(${functor}
+    [=[    if (!CanUseDerivedLookahead(rule_id)) {
+      return -1;
+    }
+    return builder_->AddSequence(rule_lookahead_infos_[rule_id].suffix_after_first_occurrence);]=]
+    [=[    // What follows a rule at the end of another is what follows that one.
+    constexpr size_t kEnough = 3;
+    std::vector<int32_t> follows;
+    for (int steps = 0; steps < base_grammar_->NumRules() && follows.size() < kEnough; ++steps) {
+      const auto& info = rule_lookahead_infos_[rule_id];
+      if (rule_id == base_grammar_->GetRootRuleId() || info.is_triggered_by_dispatch ||
+          info.non_last_occurrence_count + info.last_occurrence_count != 1) {
+        break;
+      }
+      follows.insert(
+          follows.end(),
+          info.suffix_after_first_occurrence.begin(),
+          info.suffix_after_first_occurrence.end()
+      );
+      rule_id = info.owner;
+    }
+    return follows.empty() ? -1 : builder_->AddSequence(follows);]=])
+  fathom_patch(${functor}
+    [=[    int non_last_occurrence_count = 0;]=]
+    [=[    int non_last_occurrence_count = 0;
+    int last_occurrence_count = 0;
+    int32_t owner = -1;]=])
+  fathom_patch(${functor}
+    [=[          rule_lookahead_infos_[last_element[0]].appears_as_last_in_other_rule = true;]=]
+    [=[          auto& info = rule_lookahead_infos_[last_element[0]];
+          info.appears_as_last_in_other_rule = true;
+          ++info.last_occurrence_count;
+          info.owner = i;]=])
+  fathom_patch(${functor}
+    [=[            info.suffix_after_first_occurrence.assign(]=]
+    [=[            info.owner = i;
+            info.suffix_after_first_occurrence.assign(]=])
+  # What a mask depends on, for src/grammar/state_key.cc.
+  fathom_patch(${xg}/cpp/earley_parser.h
+    [=[ protected:
+  using GrammarExpr = Grammar::Impl::GrammarExpr;]=]
+    [=[ public:
+  using GrammarExpr = Grammar::Impl::GrammarExpr;]=])
+  fathom_patch(${xg}/cpp/grammar_matcher.cc
+    [=[void GrammarMatcher::Reset() { pimpl_->Reset(); }]=]
+    [=[void GrammarMatcher::Reset() { pimpl_->Reset(); }
+
+const EarleyParser& parser_of(const GrammarMatcher& matcher) { return *matcher.ImplPtr(); }]=])
+  file(TOUCH ${xg}/patched_3)
 endif()
 
 # A few large sources take half the time of thirty small ones.  Made by hand, because CMake's own unity

@@ -120,7 +120,7 @@ xgrammar::Grammar grammar_of(const Source& source) {
 
 }  // namespace
 
-CompiledGrammar::CompiledGrammar() = default;
+CompiledGrammar::CompiledGrammar() : masks_(kMaxMaskBytes) {}
 CompiledGrammar::~CompiledGrammar() = default;
 
 Status check_constraint(const Constraint& constraint) {

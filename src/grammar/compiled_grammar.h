@@ -1,4 +1,5 @@
-// A constraint, ready for matching: immutable, shared by all sequences that have it.
+// A constraint, ready for matching: immutable (but for masks that it remembers), shared by all
+// sequences that have it.
 //
 // Thread: any.
 #pragma once
@@ -8,6 +9,7 @@
 
 #include "fathom/constraint.h"
 #include "fathom/status.h"
+#include "grammar/mask_cache.h"
 #include "grammar/vocabulary.h"
 
 namespace xgrammar {
@@ -39,9 +41,11 @@ class CompiledGrammar {
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   int32_t starts_after() const { return starts_after_; }
-  int64_t memory_bytes() const { return memory_bytes_; }
+  int64_t memory_bytes() const { return memory_bytes_ + masks_.bytes(); }
 
-  const xgrammar::CompiledGrammar& impl() const { return *impl_; }  // for this folder
+  // For this folder.
+  const xgrammar::CompiledGrammar& impl() const { return *impl_; }
+  MaskCache& masks() const { return masks_; }
 
  private:
   CompiledGrammar();
@@ -50,6 +54,7 @@ class CompiledGrammar {
   std::unique_ptr<xgrammar::CompiledGrammar> impl_;
   int32_t starts_after_ = -1;
   int64_t memory_bytes_ = 0;
+  mutable MaskCache masks_;  // has a lock of its own
 };
 
 }  // namespace fathom::grammar

@@ -78,7 +78,6 @@ Result<std::shared_ptr<const StoredGrammar>> GrammarStore::acquire(const Constra
     if (result) {
       by_id_[id] = *result;
       ++stats_.kept;
-      stats_.kept_bytes += (*result)->grammar->memory_bytes();
     } else {
       ++stats_.refused;
     }
@@ -114,12 +113,14 @@ std::shared_ptr<const StoredGrammar> GrammarStore::find(GrammarId id) const {
 // Lets go of the entries that were used longest ago.  Those in use live on with their users.
 void GrammarStore::trim() {
   int64_t refused = 0;
+  stats_.kept_bytes = 0;  // grammars grow by the masks that they remember
   for (auto key = order_.begin(); key != order_.end();) {
     const auto found = entries_.find(*key);
     Entry& entry = *found->second;
     const bool is_done = entry.result.has_value();
     const bool is_error = is_done && !entry.result->has_value();
     refused += is_error ? 1 : 0;
+    if (is_done && !is_error) stats_.kept_bytes += (**entry.result)->grammar->memory_bytes();
     ++key;
     if (is_error && refused > options_.max_refused) {
       order_.erase(entry.place);

@@ -21,4 +21,6 @@ inline constexpr size_t kMaxGrammarBytes = 64 << 10;
 inline constexpr size_t kMaxChoices = 2000;
 inline constexpr size_t kMaxTools = 256;
 
+inline constexpr size_t kMaxMaskBytes = 8 << 20;  // masks that a grammar remembers
+
 }  // namespace fathom::grammar

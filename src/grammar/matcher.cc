@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "grammar/state_key.h"
 #include "grammar/xgrammar_calls.h"
 
 namespace fathom::grammar {
@@ -27,6 +28,8 @@ Status Matcher::fill_mask(std::span<uint32_t> mask) {
     std::fill(mask.begin(), mask.end(), 0u);
     return Status();
   }
+  const bool has_key = state_key(*impl_, &key_);
+  if (has_key && grammar_->masks().find(key_, mask)) return Status();
   int64_t shape = static_cast<int64_t>(words);
   DLTensor tensor{.data = mask.data(),
                   .device = {kDLCPU, 0},
@@ -35,7 +38,9 @@ Status Matcher::fill_mask(std::span<uint32_t> mask) {
                   .shape = &shape,
                   .strides = nullptr,
                   .byte_offset = 0};
-  return guarded("token mask", [&] { impl_->FillNextTokenBitmask(&tensor); });
+  FATHOM_TRY(guarded("token mask", [&] { impl_->FillNextTokenBitmask(&tensor); }));
+  if (has_key) grammar_->masks().insert(key_, mask);
+  return Status();
 }
 
 bool Matcher::accept(int32_t token) {

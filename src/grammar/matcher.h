@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "fathom/status.h"
 #include "grammar/compiled_grammar.h"
@@ -22,7 +23,8 @@ class Matcher {
   ~Matcher();
 
   // Sets the bits of the tokens that may come next, all of mask_words() words; the end token's
-  // where the text may end.  None once terminated().
+  // where the text may end.  None once terminated().  Masks of states that some matcher of this
+  // grammar was in are copied from the grammar's cache.
   Status fill_mask(std::span<uint32_t> mask);
   // Takes the next token; false: it may not come here, and nothing changes.
   bool accept(int32_t token);
@@ -39,6 +41,7 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::unique_ptr<xgrammar::GrammarMatcher> impl_;
+  std::vector<int32_t> key_;  // scratch of fill_mask
   int32_t num_accepted_ = 0;
   bool terminated_ = false;
 };

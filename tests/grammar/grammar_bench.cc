@@ -1,6 +1,9 @@
 // What a grammar costs: time of a compile, of a token's mask, of taking a token.
 //
-//   grammar_bench TOKENIZER_JSON [ANSWERS]      prints a table in Markdown; CPU time of one thread
+//   grammar_bench TOKENIZER_JSON [ANSWERS [PART_OF_NAME]] [--check]
+//
+// prints a table in Markdown; CPU time of one thread.  --check: every mask of a new state also
+// against what the matcher takes, token by token (minutes).
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -72,8 +75,26 @@ std::vector<Case> make_cases() {
   };
 }
 
+// Bits of `mask` that differ from what the matcher takes.
+int64_t num_wrong(Matcher& matcher, std::span<const uint32_t> mask, int32_t vocab_size) {
+  int64_t wrong = 0;
+  for (int32_t id = 0; id < vocab_size; ++id) {
+    const bool takes = matcher.accept(id);
+    if (takes) matcher.rollback(1);
+    const auto i = static_cast<size_t>(id);
+    wrong += takes != ((mask[i / 32] >> (i % 32) & 1) != 0) ? 1 : 0;
+  }
+  return wrong;
+}
+
+struct Options {
+  int num_answers = 20;
+  std::string part_of_name;
+  bool check = false;
+};
+
 void run(const Case& one, const codec::Tokenizer& tokenizer, GrammarStore& store,
-         RandomWriter& writer, int num_answers) {
+         GrammarStore& copies, RandomWriter& writer, const Options& options) {
   const auto start = thread_us();
   const auto stored = store.acquire(one.constraint);
   const double compile_ms = us_since(start) / 1000;
@@ -81,15 +102,22 @@ void run(const Case& one, const codec::Tokenizer& tokenizer, GrammarStore& store
     std::printf("| %s | refused: %s |\n", one.name, stored.error().message().c_str());
     return;
   }
-  std::vector<double> masks, accepts;
+  const auto copy = copies.acquire(one.constraint);
+  std::vector<double> masks, misses, accepts;
+  int64_t wrong = 0;
   std::vector<uint32_t> mask((static_cast<size_t>(tokenizer.vocab_size()) + 31) / 32);
-  for (int i = 0; i < num_answers; ++i) {
-    const auto answer = writer.write((*stored)->grammar, static_cast<uint64_t>(i + 1), 1.0f, 150);
+  for (int i = 0; i < options.num_answers; ++i) {
+    // Written under a copy, which has the same masks but does not remember them for this one.
+    const auto answer = writer.write((*copy)->grammar, static_cast<uint64_t>(i + 1), 1.0f, 150);
     const auto matcher = std::move(Matcher::create((*stored)->grammar)).value();
     for (const int32_t token : answer.tokens) {
+      const int64_t before = (*stored)->grammar->memory_bytes();
       auto at = thread_us();
       (void)matcher->fill_mask(mask).ok();
       masks.push_back(us_since(at));
+      const bool is_new = (*stored)->grammar->memory_bytes() != before;
+      if (is_new) misses.push_back(masks.back());
+      if (is_new && options.check) wrong += num_wrong(*matcher, mask, tokenizer.vocab_size());
       at = thread_us();
       matcher->accept(token);
       accepts.push_back(us_since(at));
@@ -97,9 +125,11 @@ void run(const Case& one, const codec::Tokenizer& tokenizer, GrammarStore& store
   }
   const double mean = std::accumulate(masks.begin(), masks.end(), 0.0) /
                       static_cast<double>(std::max<size_t>(1, masks.size()));
-  std::printf("| %s | %.0f | %.1f | %.1f | %.0f | %.0f | %.1f | %zu |\n", one.name, compile_ms,
-              percentile(masks, 0.5), mean, percentile(masks, 0.99), percentile(masks, 1),
-              percentile(accepts, 0.5), masks.size());
+  std::printf("| %s | %.0f | %.1f | %.1f | %.0f | %.0f | %zu | %.0f | %.0f | %.1f | %zu |\n",
+              one.name, compile_ms, percentile(masks, 0.5), mean, percentile(masks, 0.99),
+              percentile(masks, 1), misses.size(), percentile(misses, 0.5),
+              percentile(misses, 0.99), percentile(accepts, 0.5), masks.size());
+  if (options.check) std::printf("%s: %ld wrong bits\n", one.name, static_cast<long>(wrong));
   std::fflush(stdout);
 }
 
@@ -109,21 +139,32 @@ void run(const Case& one, const codec::Tokenizer& tokenizer, GrammarStore& store
 int main(int argc, char** argv) {
   using namespace fathom::grammar;
   if (argc < 2) {
-    std::fprintf(stderr, "usage: grammar_bench TOKENIZER_JSON [ANSWERS]\n");
+    std::fprintf(stderr,
+                 "usage: grammar_bench TOKENIZER_JSON [ANSWERS [PART_OF_NAME]] [--check]\n");
     return 2;
   }
+  Options options;
+  if (std::string_view(argv[argc - 1]) == "--check") {
+    options.check = true;
+    --argc;
+  }
+  if (argc > 2) options.num_answers = std::atoi(argv[2]);
+  if (argc > 3) options.part_of_name = argv[3];
   const auto tokenizer = load_tokenizer(argv[1]);
   const auto store = make_store(*tokenizer);
+  const auto copies = make_store(*tokenizer);
   RandomWriter writer(*tokenizer);
   const auto start = thread_us();
   (void)store->acquire(make_constraint(fathom::Constraint::Kind::kRegex, "a")).has_value();
   std::printf("%d words; vocabulary and first compile %.0f ms\n\n", tokenizer->vocab_size(),
               us_since(start) / 1000);
   std::printf(
-      "| constraint | compile ms | mask us p50 | mean | p99 | max | accept us p50 | tokens |\n");
-  std::printf("|---|---|---|---|---|---|---|---|\n");
+      "| constraint | compile ms | mask us p50 | mean | p99 | max | new states | their us p50 | "
+      "p99 | accept us p50 | tokens |\n");
+  std::printf("|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const Case& one : make_cases()) {
-    run(one, *tokenizer, *store, writer, argc > 2 ? std::atoi(argv[2]) : 20);
+    if (std::string(one.name).find(options.part_of_name) == std::string::npos) continue;
+    run(one, *tokenizer, *store, *copies, writer, options);
   }
   return 0;
 }
