@@ -12,9 +12,11 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 find_program(FATHOM_CCACHE ccache)
 if(FATHOM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths below the checkout count as relative, so that another checkout of the same commit hits.
+  # Paths below the checkout count as relative, so that another checkout of the same commit hits.  DEPEND: no
+  # run of the preprocessor for a file that is not in the cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${FATHOM_CCACHE})
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+    ${FATHOM_CCACHE})
 endif()
 find_program(FATHOM_MOLD mold)
 if(FATHOM_MOLD)
@@ -45,10 +47,44 @@ endif()
 
 set(FATHOM_FLAGS_AMX ${FATHOM_FLAGS_AVX512} -mamx-tile -mamx-int8)
 
+# fathom_precompile(TARGET [tests]): its sources find the standard headers (tests: GoogleTest too) parsed already.  Only
+# in the preset release, whose build from nothing people wait for; in the others a missing include shows.
+option(FATHOM_PRECOMPILE "Parse standard headers once for all sources" OFF)
+function(fathom_precompile target)
+  if(NOT FATHOM_PRECOMPILE)
+    return()
+  endif()
+  set(from fathom_precompiled)
+  set(headers <algorithm> <cstdint> <functional> <map> <memory> <optional> <span> <string> <string_view>
+    <unordered_map> <utility> <variant> <vector>)
+  if(ARGN)
+    set(from fathom_precompiled_tests)
+    list(APPEND headers <filesystem> <gtest/gtest.h>)
+  endif()
+  if(NOT TARGET ${from})
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${from}.cc CONTENT "")
+    add_library(${from} OBJECT ${PROJECT_BINARY_DIR}/generated/${from}.cc)
+    target_link_libraries(${from} PRIVATE fathom_options)
+    if(ARGN)
+      target_link_libraries(${from} PRIVATE GTest::gtest)
+      target_compile_options(${from} PRIVATE -O1)
+    endif()
+    target_precompile_headers(${from} PRIVATE ${headers})
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # g++ 12: false alarms inside libstdc++, no longer known as a system header
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${from})
+endfunction()
+
 # Compiles the files named x86_avx2*.cc / x86_avx512*.cc / x86_amx*.cc of the calling directory for their ISA; the
 # code in them runs only after a check of cpuid (device/cpu_features.h).
 function(fathom_isa_flags)
   foreach(file IN LISTS ARGN)
+    if(file MATCHES "x86_[^/]*\\.cc$")
+      set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    endif()
     if(file MATCHES "x86_avx512[^/]*\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AVX512}")
     elseif(file MATCHES "x86_amx[^/]*\\.cc$")
@@ -81,6 +117,7 @@ function(fathom_library)
   fathom_isa_flags(${sources})
   list(TRANSFORM arg_DEPS PREPEND fathom_)
   target_link_libraries(fathom_${arg_NAME} PUBLIC ${arg_DEPS} PRIVATE fathom_options ${arg_LIBS})
+  fathom_precompile(fathom_${arg_NAME})
 endfunction()
 
 # fathom_test(NAME folder LABEL label DEPS folders... [LIBS external...]): every *_test.cc of the calling
@@ -95,6 +132,7 @@ function(fathom_test)
   list(TRANSFORM arg_DEPS PREPEND fathom_)
   target_link_libraries(${arg_NAME}_test PRIVATE ${arg_DEPS} fathom_options ${arg_LIBS} GTest::gtest_main)
   target_compile_options(${arg_NAME}_test PRIVATE -O1)  # half the compile time; tests need no speed
+  fathom_precompile(${arg_NAME}_test tests)
   target_include_directories(${arg_NAME}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${arg_NAME}_test PRIVATE
     FATHOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FATHOM_BINARY_DIR="${PROJECT_BINARY_DIR}")

@@ -1,9 +1,9 @@
 #include "command_line.h"
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <functional>
 #include <limits>
+#include <utility>
+#include <variant>
 
 #include "command_line_bench.h"
 #include "command_line_codec.h"
@@ -19,7 +19,7 @@
 namespace fathom::app {
 namespace {
 
-void add_sampling(CLI::App* app, SamplingOptions* out) {
+void add_sampling(Command app, SamplingOptions* out) {
   constexpr float kMany = 1e6f;
   add_int<int32_t>(app, "--max-tokens", &out->max_tokens, 1, 1 << 30,
                    "tokens of the answer at most");
@@ -33,30 +33,27 @@ void add_sampling(CLI::App* app, SamplingOptions* out) {
   add_float(app, "--frequency-penalty", &out->frequency_penalty, -2, 2, "for each time they are");
   add_int<uint64_t>(app, "--seed", &out->seed, 0, std::numeric_limits<int64_t>::max(),
                     "same seed, same answer; drawn and reported if not given");
-  add_repeated(app, "--stop", "TEXT", "end before this text; may be given several times",
-               [out](const std::string& value) { out->stop.push_back(value); });
-  app->add_flag_function(
-      "--ignore-eos", [out](int64_t) { out->ignore_eos = true; }, "go on after the end token");
+  app.add_repeated("--stop", "TEXT", "end before this text; may be given several times",
+                   [out](const std::string& value) { out->stop.push_back(value); });
+  app.add_flag(
+      "--ignore-eos", [out] { out->ignore_eos = true; }, "go on after the end token");
   add_limit_options(app, out);
   add_conversation_options(app, out);
 }
 
-// CLI11's own excludes() fills the help with lists of names.
-void check_at_most_one(const std::vector<CLI::Option*>& options) {
-  const CLI::Option* first = nullptr;
-  for (const CLI::Option* option : options) {
-    if (option->count() == 0) continue;
-    if (first != nullptr) {
-      throw CLI::ValidationError(option->get_name(),
-                                 "cannot be given together with " + first->get_name());
+void check_at_most_one(const std::vector<Option>& options) {
+  std::string first;
+  for (const Option& option : options) {
+    if (!option.is_given()) continue;
+    if (!first.empty()) {
+      throw UsageError(option.name(), "cannot be given together with " + first);
     }
-    first = option;
+    first = option.name();
   }
 }
 
-void add_generate(CLI::App* root, GenerateOptions* o, std::function<int()>* run) {
-  CLI::App* app = root->add_subcommand("generate", "Answer one prompt, or a file of them");
-  app->footer(R"(
+void add_generate(Command root, GenerateOptions* o, std::function<int()>* run) {
+  Command app = root.add_command("generate", "Answer one prompt, or a file of them", R"(
 The prompt is one user turn. Without --prompt or --file it is read from standard input.
 
 Examples:
@@ -66,97 +63,85 @@ Examples:
   fathom generate --jsonl questions.jsonl --out answers.jsonl
     a line in:  {"id": "a", "prompt": "4 * 70", "params": {"temperature": 0}}
     a line out: {"id": "a", "index": 0, "text": "280", "token_ids": [...], ...})");
-  CLI::Option* prompt =
-      add_text(app, "--prompt", &o->prompt, "TEXT", "the prompt; -: standard input");
-  CLI::Option* file =
-      add_text(app, "--file", &o->prompt_file, "FILE", "a file that holds the prompt");
-  CLI::Option* messages = add_text(app, "--messages", &o->messages_file, "FILE",
-                                   "JSON: a list of messages, or a Chat Completions body");
-  CLI::Option* ids = add_text(app, "--prompt-ids", &o->prompt_ids, "IDS", "token ids: 1,2,3");
-  CLI::Option* jsonl =
+  Option prompt = add_text(app, "--prompt", &o->prompt, "TEXT", "the prompt; -: standard input");
+  Option file = add_text(app, "--file", &o->prompt_file, "FILE", "a file that holds the prompt");
+  Option messages = add_text(app, "--messages", &o->messages_file, "FILE",
+                             "JSON: a list of messages, or a Chat Completions body");
+  Option ids = add_text(app, "--prompt-ids", &o->prompt_ids, "IDS", "token ids: 1,2,3");
+  Option jsonl =
       add_text(app, "--jsonl", &o->jsonl_in, "FILE", "one question a line; -: standard input");
   add_text(app, "--out", &o->jsonl_out, "FILE",
            "where the answers of --jsonl go (default -: standard output)")
-      ->needs(jsonl);
-  app->add_flag("--raw", o->raw,
-                "the prompt is rendered already: control tokens count, nothing is added");
+      .needs(jsonl);
+  app.add_flag("--raw", &o->raw,
+               "the prompt is rendered already: control tokens count, nothing is added");
   add_int<int32_t>(app, "--n", &o->sampling.n, 1, 1024, "answers; each has the next seed");
   add_int<int32_t>(app, "--logprobs", &o->sampling.logprobs, 0, 1 << 20,
                    "log-probabilities of the chosen and the N likeliest tokens (with --json)");
-  app->add_flag("--json", o->json, "print the result as JSON; of --jsonl a summary of the run");
-  app->add_flag("--quiet", o->quiet, "no statistics and no progress on stderr");
+  app.add_flag("--json", &o->json, "print the result as JSON; of --jsonl a summary of the run");
+  app.add_flag("--quiet", &o->quiet, "no statistics and no progress on stderr");
   add_sampling(app, &o->sampling);
   add_image_options(app, &o->images);
   add_engine(app, &o->engine);
-  const std::vector<CLI::Option*> inputs = {prompt, file, messages, ids, jsonl};
-  app->callback([=] {
+  const std::vector<Option> inputs = {prompt, file, messages, ids, jsonl};
+  app.on_use([=] {
     check_at_most_one(inputs);
     *run = [o] { return run_generate(*o); };
   });
 }
 
-void add_chat(CLI::App* root, ChatOptions* o, std::function<int()>* run) {
-  CLI::App* app = root->add_subcommand("chat", "Talk with the model in the terminal");
-  app->footer(R"(
+void add_chat(Command root, ChatOptions* o, std::function<int()>* run) {
+  Command app = root.add_command("chat", "Talk with the model in the terminal", R"(
 Ctrl-C stops the answer; ctrl-D leaves. /help in the chat lists its commands.
 
 Examples:
   fathom chat
   fathom chat --think high --system "Answer in one sentence."
   echo "4 * 70" | fathom chat --temperature 0)");
-  app->add_flag("--quiet", o->quiet, "answers only: no greeting, no statistics");
+  app.add_flag("--quiet", &o->quiet, "answers only: no greeting, no statistics");
   add_sampling(app, &o->sampling);
   add_engine(app, &o->engine);
-  app->callback([=] { *run = [o] { return run_chat(*o); }; });
+  app.on_use([=] { *run = [o] { return run_chat(*o); }; });
 }
 
-void add_info(CLI::App* root, InfoOptions* o, std::function<int()>* run) {
-  CLI::App* app = root->add_subcommand("info", "Show what a model is and what it costs here");
-  app->footer(R"(
+void add_info(Command root, InfoOptions* o, std::function<int()>* run) {
+  Command app = root.add_command("info", "Show what a model is and what it costs here", R"(
 Reads config.json and the headers of the weights; measures how fast memory is read.
 Examples:
   fathom info
   fathom info deepseek-ai/DeepSeek-V4.1-Flash --json)");
-  app->add_option("model", o->model, "folder or hub id (default: the demo model)");
+  app.add_argument("model", "folder or hub id (default: the demo model)",
+                   [o](const std::string& value) { o->model = value; });
   add_model(app, &o->model);
-  app->add_flag("--json", o->json, "print JSON");
-  app->callback([=] { *run = [o] { return run_info(*o); }; });
+  app.add_flag("--json", &o->json, "print JSON");
+  app.on_use([=] { *run = [o] { return run_info(*o); }; });
 }
 
-void add_eval(CLI::App* root, EvalOptions* o, std::function<int()>* run) {
-  CLI::App* app = root->add_subcommand("eval", "Measure accuracy on a question set, or perplexity");
-  app->footer(R"(
+void add_eval(Command root, EvalOptions* o, std::function<int()>* run) {
+  Command app = root.add_command("eval", "Measure accuracy on a question set, or perplexity", R"(
 Examples:
   fathom eval --set tests/data/demo/eval.jsonl
   fathom eval --set tests/data/demo/eval.jsonl --category facts --limit 10 --json
   fathom eval --perplexity tests/data/demo/heldout.txt)");
-  CLI::Option* set =
+  Option set =
       add_text(app, "--set", &o->set_file, "FILE", "questions with expected answers (JSONL)");
-  CLI::Option* text = add_text(app, "--perplexity", &o->perplexity_file, "FILE", "a text (UTF-8)");
+  Option text = add_text(app, "--perplexity", &o->perplexity_file, "FILE", "a text (UTF-8)");
   add_int<int64_t>(
       app, "--limit", &o->limit, 1, int64_t{1} << 40,
       "of --set the first N questions of each category, of --perplexity the first N tokens");
-  add(app, "--category", "NAME", "questions of this category only", [o](const std::string& value) {
-    o->category = value;
-  })->needs(set);
-  add_text(app, "--out", &o->answers_file, "FILE", "write each answer as JSONL")->needs(set);
-  app->add_flag("--json", o->json, "print JSON");
+  app.add("--category", "NAME", "questions of this category only",
+          [o](const std::string& value) { o->category = value; })
+      .needs(set);
+  add_text(app, "--out", &o->answers_file, "FILE", "write each answer as JSONL").needs(set);
+  app.add_flag("--json", &o->json, "print JSON");
   add_engine(app, &o->engine);
-  app->callback([=] {
+  app.on_use([=] {
     check_at_most_one({set, text});
     if (!o->set_file && !o->perplexity_file) {
-      throw CLI::ValidationError("eval", "give --set FILE.jsonl or --perplexity FILE.txt");
+      throw UsageError("eval", "give --set FILE.jsonl or --perplexity FILE.txt");
     }
     *run = [o] { return run_eval(*o); };
   });
-}
-
-// One line: what, and where to read more.
-int usage_failure(const CLI::App& root, const CLI::ParseError& error) {
-  std::string command = "fathom";
-  for (const CLI::App* sub : root.get_subcommands()) command += " " + sub->get_name();
-  print_failure(std::string(error.what()) + "; see " + command + " --help");
-  return kExitUsage;
 }
 
 }  // namespace
@@ -173,11 +158,8 @@ int run_command_line(int argc, char** argv) {
   BenchOptions bench;
   std::function<int()> run;
 
-  CLI::App root("Fathom runs DeepSeek-V4.1 checkpoints as they are published.", "fathom");
-  root.set_version_flag("--version", "fathom " FATHOM_VERSION, "print the version");
-  root.set_help_flag("-h,--help", "print this help");
-  root.require_subcommand(0, 1);
-  root.footer(R"(
+  CommandLine line("fathom", "Fathom runs DeepSeek-V4.1 checkpoints as they are published.",
+                   "fathom " FATHOM_VERSION, R"(
 Without --model every command uses the demo model of the project.
 
 Examples:
@@ -187,35 +169,34 @@ Examples:
 
 Exit codes: 0 done, 1 failed while running, 2 wrong use, 3 model missing or wrong,
             4 too little memory or disk, 130 interrupted)");
-  add_chat(&root, &chat, &run);
-  add_generate(&root, &generate, &run);
-  add_info(&root, &info, &run);
-  add_tokenize(&root, &tokenize, &run);
-  add_render(&root, &render, &run);
-  add_parse(&root, &parse, &run);
-  add_eval(&root, &eval, &run);
-  add_serve(&root, &serve, &run);
+  const Command root = line.root();
+  add_chat(root, &chat, &run);
+  add_generate(root, &generate, &run);
+  add_info(root, &info, &run);
+  add_tokenize(root, &tokenize, &run);
+  add_render(root, &render, &run);
+  add_parse(root, &parse, &run);
+  add_eval(root, &eval, &run);
+  add_serve(root, &serve, &run);
   for (int i = 0; i < argc; ++i) bench.command += (i > 0 ? " " : "") + std::string(argv[i]);
-  add_bench(&root, &bench, &run);
+  add_bench(root, &bench, &run);
 
+  std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
-    std::vector<std::string> arguments(argv + 1, argv + argc);
-    add_config_file(root, &arguments);
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
-    root.parse(std::move(arguments));
-  } catch (const CLI::Success& wanted) {  // --help, --version
-    std::ostringstream text;
-    root.exit(wanted, text, text);
-    const Status status = print(text.str());
-    return is_closed_output(status) ? kExitDone : finish(status);
-  } catch (const CLI::ParseError& error) {
-    return usage_failure(root, error);
+    add_config_file(line, &arguments);
+  } catch (const UsageError& error) {
+    print_failure(std::string(error.what()) + "; see fathom serve --help");
+    return kExitUsage;
   }
-  if (!run) {
-    const Status status = print(root.help());
-    return is_closed_output(status) ? kExitDone : finish(status);
+  const auto parsed = line.parse(std::move(arguments));
+  if (const auto* wrong = std::get_if<CommandLine::Wrong>(&parsed)) {
+    print_failure(wrong->what);
+    return kExitUsage;
   }
-  return run();
+  const auto* wanted = std::get_if<CommandLine::Wanted>(&parsed);
+  if (wanted == nullptr && run) return run();
+  const Status status = print(wanted != nullptr ? wanted->text : line.help());
+  return is_closed_output(status) ? kExitDone : finish(status);
 }
 
 }  // namespace fathom::app

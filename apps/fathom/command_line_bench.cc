@@ -37,31 +37,30 @@ bool is_option_of(const std::string& name, const std::string& kind) {
   return kind != "decode" && kind != "prefill";
 }
 
-void check_options(const CLI::App& app, const std::string& kind) {
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string name = option->get_name();
-    if (option->count() == 0 || option->get_positional() || is_option_of(name, kind)) continue;
-    if (!option->get_envname().empty()) continue;
-    throw CLI::ValidationError(name, "is not an option of bench " + kind);
+void check_options(Command app, const std::string& kind) {
+  for (const Option& option : app.options()) {
+    const std::string name = option.name();
+    if (!option.is_given() || option.is_argument() || is_option_of(name, kind)) continue;
+    if (option.has_environment()) continue;
+    throw UsageError(name, "is not an option of bench " + kind);
   }
 }
 
-void add_numbers(CLI::App* app, const std::string& name, std::vector<int>* out, int high,
+void add_numbers(Command app, const std::string& name, std::vector<int>* out, int high,
                  const std::string& text) {
-  add_repeated(
-      app, name, "N", text + "; may be given several times",
-      [=](const std::string& value) { out->push_back(parse_int<int>(name, value, 1, high)); });
+  app.add_repeated(name, "N", text + "; may be given several times", [=](const std::string& value) {
+    out->push_back(parse_int<int>(name, value, 1, high));
+  });
 }
 
-void add_file(CLI::App* app, const std::string& name, std::string* out, const std::string& text) {
-  add(app, name, "FILE", text, [out](const std::string& value) { *out = value; });
+void add_file(Command app, const std::string& name, std::string* out, const std::string& text) {
+  app.add(name, "FILE", text, [out](const std::string& value) { *out = value; });
 }
 
 }  // namespace
 
-void add_bench(CLI::App* root, BenchOptions* o, std::function<int()>* run) {
-  CLI::App* app = root->add_subcommand("bench", "Measure speed beside the limits of this machine");
-  app->footer(R"(
+void add_bench(Command root, BenchOptions* o, std::function<int()>* run) {
+  Command app = root.add_command("bench", "Measure speed beside the limits of this machine", R"(
 decode, prefill: a few layers of made-up weights in the release's shapes, without an engine.
 throughput: all requests at once; latency: a batch at a time; sweep: prompt lengths, prompts at a
 time and batch sizes, with a plot; agent: conversations with tools and a growing history, with the
@@ -75,27 +74,25 @@ Examples:
   fathom bench latency --tokens 512 --batch 4
   fathom bench sweep --json sweep.json --svg sweep.svg --html sweep.html
   fathom bench agent --conversations 16 --turns 20 --json agent.json)");
-  app->add_option("kind", o->kind, "decode, prefill, throughput, latency, sweep or agent")
-      ->required()
-      ->type_name("KIND")
-      ->check([](const std::string& value) {
-        return options_of_kinds().contains(value)
-                   ? ""
-                   : "\"" + value +
-                         "\" is not decode, prefill, throughput, latency, sweep or agent";
-      });
-  add(app, "--shape", "NAME", "release or demo (decode, prefill; default release)",
-      [o](const std::string& value) {
-        if (value != "release" && value != "demo") {
-          throw bad_value("--shape", value, "release or demo");
-        }
-        o->shape = value;
-      });
+  const std::string kinds = "decode, prefill, throughput, latency, sweep or agent";
+  app.add_argument("kind", kinds,
+                   [o, kinds](const std::string& value) {
+                     if (!options_of_kinds().contains(value)) throw bad_value("kind", value, kinds);
+                     o->kind = value;
+                   })
+      .require();
+  app.add("--shape", "NAME", "release or demo (decode, prefill; default release)",
+          [o](const std::string& value) {
+            if (value != "release" && value != "demo") {
+              throw bad_value("--shape", value, "release or demo");
+            }
+            o->shape = value;
+          });
   add_int<int>(app, "--layers", &o->layers, 4, 64, "layers (decode, prefill; default 4)");
   add_int<int>(app, "--experts", &o->experts, 6, 512,
                "routed experts a layer (decode, prefill; default 32)");
-  app->add_flag("--profile", o->profile,
-                "time, bytes and operations of one more step by operation (decode, prefill)");
+  app.add_flag("--profile", &o->profile,
+               "time, bytes and operations of one more step by operation (decode, prefill)");
   add_numbers(app, "--tokens", &o->tokens, 1 << 20, "prompt length (not decode, agent)");
   add_numbers(app, "--batch", &o->batches, 1024, "sequences at a time (not prefill, agent)");
   add_numbers(app, "--concurrency", &o->concurrency, 1024, "prompts at a time (sweep)");
@@ -113,8 +110,8 @@ Examples:
   add_file(app, "--svg", &o->files.svg, "write the plot (sweep)");
   add_file(app, "--html", &o->files.html, "write a page with plot, rows and conditions");
   add_engine(app, &o->engine);
-  app->callback([=] {
-    check_options(*app, o->kind);
+  app.on_use([=] {
+    check_options(app, o->kind);
     *run = [o] { return run_bench(*o); };
   });
 }

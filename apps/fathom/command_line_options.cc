@@ -7,35 +7,13 @@
 
 namespace fathom::app {
 
-CLI::ValidationError bad_value(const std::string& name, const std::string& value,
-                               const std::string& wanted) {
-  return CLI::ValidationError(name, "\"" + value + "\" is not " + wanted);
+UsageError bad_value(const std::string& name, const std::string& value, const std::string& wanted) {
+  return UsageError(name, "\"" + value + "\" is not " + wanted);
 }
 
-CLI::Option* add(CLI::App* app, const std::string& name, const std::string& value_name,
-                 const std::string& text, const Setter& set) {
-  return app->add_option_function<std::string>(name, set, text)
-      ->type_name(value_name)
-      ->expected(1)
-      ->take_last();
-}
-
-CLI::Option* add_repeated(CLI::App* app, const std::string& name, const std::string& value_name,
-                          const std::string& text, const Setter& set) {
-  const auto set_all = [set](const std::vector<std::string>& values) {
-    for (const std::string& value : values) set(value);
-  };
-  return app->add_option_function<std::vector<std::string>>(name, set_all, text)
-      ->type_name(value_name)
-      ->type_size(1)
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->take_all();
-}
-
-CLI::Option* add_float(CLI::App* app, const std::string& name, std::optional<float>* out, float low,
-                       float high, const std::string& text) {
-  return add(app, name, "X", text, [=](const std::string& value) {
+Option add_float(Command app, const std::string& name, std::optional<float>* out, float low,
+                 float high, const std::string& text) {
+  return app.add(name, "X", text, [=](const std::string& value) {
     *out = parse_number<float>(value, low, high);
     if (*out) return;
     char range[80];
@@ -45,36 +23,38 @@ CLI::Option* add_float(CLI::App* app, const std::string& name, std::optional<flo
   });
 }
 
-CLI::Option* add_text(CLI::App* app, const std::string& name, std::optional<std::string>* out,
-                      const std::string& value_name, const std::string& text) {
-  return add(app, name, value_name, text, [out](const std::string& value) { *out = value; });
+Option add_text(Command app, const std::string& name, std::optional<std::string>* out,
+                const std::string& value_name, const std::string& text) {
+  return app.add(name, value_name, text, [out](const std::string& value) { *out = value; });
 }
 
-void add_isa(CLI::App* app, const std::function<void(Isa)>& set) {
-  add(app, "--isa", "NAME",
-      "kernels: reference, plain, avx2, avx512 or amx (default: the best of this CPU)",
-      [set](const std::string& value) {
-        const std::optional<Isa> isa = parse_isa(value);
-        if (!isa) throw bad_value("--isa", value, "reference, plain, avx2, avx512 or amx");
-        set(*isa);
-      })
-      ->envname("FATHOM_ISA");
+void add_isa(Command app, const std::function<void(Isa)>& set) {
+  app.add("--isa", "NAME",
+          "kernels: reference, plain, avx2, avx512 or amx (default: the best of this CPU)",
+          [set](const std::string& value) {
+            const std::optional<Isa> isa = parse_isa(value);
+            if (!isa) throw bad_value("--isa", value, "reference, plain, avx2, avx512 or amx");
+            set(*isa);
+          })
+      .read_environment("FATHOM_ISA");
 }
 
-void add_engine(CLI::App* app, EngineOptions* out) {
+void add_engine(Command app, EngineOptions* out) {
   add_model(app, &out->model);
-  add(app, "--device", "NAME", "auto, cpu or cuda:N (default: auto, a GPU that the model fits)",
-      [out](const std::string& value) {
-        const bool is_gpu = value.rfind("cuda:", 0) == 0 && value.size() > 5 && value.size() < 9 &&
-                            value.find_first_not_of("0123456789", 5) == std::string::npos;
-        if (value != "auto" && value != "cpu" && !is_gpu) {
-          throw bad_value("--device", value, "auto, cpu or cuda:N (cuda:0 is the first GPU)");
-        }
-        out->device = value;
-      });
+  app.add("--device", "NAME", "auto, cpu or cuda:N (default: auto, a GPU that the model fits)",
+          [out](const std::string& value) {
+            const bool is_gpu = value.rfind("cuda:", 0) == 0 && value.size() > 5 &&
+                                value.size() < 9 &&
+                                value.find_first_not_of("0123456789", 5) == std::string::npos;
+            if (value != "auto" && value != "cpu" && !is_gpu) {
+              throw bad_value("--device", value, "auto, cpu or cuda:N (cuda:0 is the first GPU)");
+            }
+            out->device = value;
+          });
   add_int<int>(app, "--threads", &out->threads, 1, 1024, "threads (default: every CPU allowed)");
   add_isa(app, [out](Isa isa) { out->isa = isa_name(isa); });
-  add(app, "--prefill", "MODE",
+  app.add(
+      "--prefill", "MODE",
       "replay: decoder layers see the last window of the prompt only; exact: all of it (default: "
       "replay)",
       [out](const std::string& value) {
@@ -83,7 +63,8 @@ void add_engine(CLI::App* app, EngineOptions* out) {
         }
         out->prefill = value == "exact" ? PrefillMode::kExact : PrefillMode::kReplay;
       });
-  add(app, "--numerics", "NAME",
+  app.add(
+      "--numerics", "NAME",
       "reference: rounds inputs of fp8 and fp4 matrices as the model says; int8: to 8 bits with a "
       "scale per 32, faster (CPU only; default: reference)",
       [out](const std::string& value) {
@@ -92,18 +73,18 @@ void add_engine(CLI::App* app, EngineOptions* out) {
         }
         out->numerics = value;
       });
-  add(app, "--kv-memory", "SIZE", "memory for the KV cache, such as 512M or 16GiB",
-      [out](const std::string& value) {
-        const std::optional<int64_t> bytes = parse_size(value);
-        if (!bytes) throw bad_value("--kv-memory", value, "a size such as 512M or 16GiB");
-        out->kv_memory_bytes = *bytes;
-      });
+  app.add("--kv-memory", "SIZE", "memory for the KV cache, such as 512M or 16GiB",
+          [out](const std::string& value) {
+            const std::optional<int64_t> bytes = parse_size(value);
+            if (!bytes) throw bad_value("--kv-memory", value, "a size such as 512M or 16GiB");
+            out->kv_memory_bytes = *bytes;
+          });
   add_int<int>(app, "--max-batch", &out->max_batch, 1, 4096, "sequences in one step (default 16)");
   add_int<int>(app, "--chunk", &out->chunk_tokens, 1, 65536,
                "prompt tokens in one step (default 512)");
   add_latency_target(app, out);
   add_prefix_cache(app, out);
-  app->add_flag_callback(
+  app.add_flag(
       "--no-async", [out] { out->asynchronous = false; },
       "plan a step only when the one before is done (same tokens)");
 }

@@ -2,10 +2,9 @@
 
 namespace fathom::app {
 
-void add_parse(CLI::App* root, ParseOptions* o, std::function<int()>* run) {
-  CLI::App* app =
-      root->add_subcommand("parse", "Read the output of a model: reasoning, answer, tool calls");
-  app->footer(R"(
+void add_parse(Command root, ParseOptions* o, std::function<int()>* run) {
+  Command app =
+      root.add_command("parse", "Read the output of a model: reasoning, answer, tool calls", R"(
 FILE is JSON: {"text": "..."}, {"ids": [...]} or {"chunks": [...]}, and if wanted "finish_reason" and
 "parsing_options"; or with "protocol" and "body" a request, whose answer is then printed in the words
 of its protocol.
@@ -14,17 +13,20 @@ Examples:
   fathom parse output.json
   fathom parse --text --thinking output.txt
   fathom parse --text output.txt --request request.json --protocol messages --events)");
-  app->add_option("FILE", o->file, "the output; -: standard input (default)");
-  app->add_flag("--text", o->is_text, "FILE is the text of the output itself");
-  app->add_flag("--thinking", o->thinking, "the output begins with reasoning");
-  app->add_option("--request", o->request_file, "the JSON body of the request that it answers");
-  app->add_option("--protocol", o->protocol,
-                  "of the request: chat_completions (default), responses or messages")
-      ->check(CLI::IsMember({"chat_completions", "responses", "messages"}));
-  app->add_flag("--events", o->events, "print the server-sent events of a stream");
-  app->add_option("--model", o->model, "folder or hub id, for ids (default: the demo model)");
-  app->add_option("--tokenizer", o->tokenizer_file, "a tokenizer.json instead of a model");
-  app->callback([=] { *run = [o] { return run_parse(*o); }; });
+  app.add_argument("FILE", "the output; -: standard input (default)",
+                   [o](const std::string& value) { o->file = value; });
+  app.add_flag("--text", &o->is_text, "FILE is the text of the output itself");
+  app.add_flag("--thinking", &o->thinking, "the output begins with reasoning");
+  app.add("--request", "FILE", "the JSON body of the request that it answers",
+          [o](const std::string& value) { o->request_file = value; });
+  app.add_choice("--protocol", &o->protocol, {"chat_completions", "responses", "messages"},
+                 "of the request: chat_completions (default), responses or messages");
+  app.add_flag("--events", &o->events, "print the server-sent events of a stream");
+  app.add("--model", "DIR_OR_HUB_ID", "folder or hub id, for ids (default: the demo model)",
+          [o](const std::string& value) { o->model = value; });
+  app.add("--tokenizer", "FILE", "a tokenizer.json instead of a model",
+          [o](const std::string& value) { o->tokenizer_file = value; });
+  app.on_use([=] { *run = [o] { return run_parse(*o); }; });
 }
 
 }  // namespace fathom::app

@@ -1,7 +1,5 @@
 #include "command_line_serve.h"
 
-#include <filesystem>
-
 #include "command_line_codec.h"
 #include "command_line_options.h"
 
@@ -10,29 +8,28 @@ namespace {
 
 constexpr int kHourMs = 3'600'000;
 
-CLI::Option* add_size(CLI::App* app, const std::string& name, size_t* out,
-                      const std::string& text) {
-  return add(app, name, "SIZE", text, [=](const std::string& value) {
+Option add_size(Command app, const std::string& name, size_t* out, const std::string& text) {
+  return app.add(name, "SIZE", text, [=](const std::string& value) {
     const std::optional<int64_t> bytes = parse_size(value);
     if (!bytes) throw bad_value(name, value, "a size such as 64K or 512MiB");
     *out = static_cast<size_t>(*bytes);
   });
 }
 
-CLI::Option* add_string(CLI::App* app, const std::string& name, std::string* out,
-                        const std::string& value_name, const std::string& text) {
-  return add(app, name, value_name, text, [out](const std::string& value) { *out = value; });
+Option add_string(Command app, const std::string& name, std::string* out,
+                  const std::string& value_name, const std::string& text) {
+  return app.add(name, value_name, text, [out](const std::string& value) { *out = value; });
 }
 
-void add_access(CLI::App* app, ServeOptions* o) {
+void add_access(Command app, ServeOptions* o) {
   add_string(app, "--host", &o->server.http.host, "ADDRESS",
              "where to listen (default 127.0.0.1: this machine only)");
   add_int<uint16_t>(app, "--port", &o->server.http.port, 0, 65535,
                     "port to listen on; 0: any free one (default 8000)");
   add_string(app, "--keys-file", &o->keys_file, "FILE",
              "who may use the server: a line is NAME KEY; without it everybody who reaches it");
-  app->add_flag("--open-to-network", o->open_to_network,
-                "no keys although others can reach --host");
+  app.add_flag("--open-to-network", &o->open_to_network,
+               "no keys although others can reach --host");
   add_string(app, "--cors-origin", &o->server.cors_origin, "ORIGIN",
              "pages of this site may use the server; *: all");
   add_int<int>(app, "--requests-per-minute", &o->server.key_requests_per_minute, 0, 1'000'000,
@@ -41,33 +38,31 @@ void add_access(CLI::App* app, ServeOptions* o) {
                "requests of each key at once; 0: no limit (default)");
 }
 
-void add_observation(CLI::App* app, ServeOptions* o) {
-  add(app, "--log-level", "LEVEL",
-      "requests that are logged, as JSON on stderr: info, all (default); warning, 4xx and 5xx; "
-      "error, 5xx; off",
-      [o](const std::string& value) {
-        const auto level = server::parse_log_level(value);
-        if (!level) throw bad_value("--log-level", value, "off, error, warning or info");
-        o->telemetry.log_level = *level;
-      });
-  app->add_flag("--vllm-metrics", o->telemetry.vllm_names,
-                "/metrics also under the names that vLLM gives them");
-  app->add_flag("--protect-metrics", o->telemetry.protect_metrics, "/metrics wants a key, too");
+void add_observation(Command app, ServeOptions* o) {
+  app.add("--log-level", "LEVEL",
+          "requests that are logged, as JSON on stderr: info, all (default); warning, 4xx and 5xx; "
+          "error, 5xx; off",
+          [o](const std::string& value) {
+            const auto level = server::parse_log_level(value);
+            if (!level) throw bad_value("--log-level", value, "off, error, warning or info");
+            o->telemetry.log_level = *level;
+          });
+  app.add_flag("--vllm-metrics", &o->telemetry.vllm_names,
+               "/metrics also under the names that vLLM gives them");
+  app.add_flag("--protect-metrics", &o->telemetry.protect_metrics, "/metrics wants a key, too");
 }
 
-void add_answers(CLI::App* app, ServeOptions* o) {
-  add_repeated(app, "--model-name", "NAME",
-               "another name for the model; may be given several times",
-               [o](const std::string& value) { o->model_names.push_back(value); });
-  app->add_flag("--any-model-name", o->server.any_model_name, "take every name for the model");
-  add(app, "--think", "MODE", "on or off: of requests that do not say (default on)",
-      [o](const std::string& value) {
-        if (value != "on" && value != "off") throw bad_value("--think", value, "on or off");
-        o->server.default_thinking = value == "on";
-      });
-  app->add_flag(
-      "--client-sampling", o->server.client_sampling,
-      "take temperature and top_p as asked for, also where the released service does not");
+void add_answers(Command app, ServeOptions* o) {
+  app.add_repeated("--model-name", "NAME", "another name for the model; may be given several times",
+                   [o](const std::string& value) { o->model_names.push_back(value); });
+  app.add_flag("--any-model-name", &o->server.any_model_name, "take every name for the model");
+  app.add("--think", "MODE", "on or off: of requests that do not say (default on)",
+          [o](const std::string& value) {
+            if (value != "on" && value != "off") throw bad_value("--think", value, "on or off");
+            o->server.default_thinking = value == "on";
+          });
+  app.add_flag("--client-sampling", &o->server.client_sampling,
+               "take temperature and top_p as asked for, also where the released service does not");
   add_image_options(app, &o->images);
   add_int<int>(app, "--max-n", &o->server.max_n, 1, 128, "samples of one completion (default 16)");
   add_size(app, "--stored-responses", &o->server.stored_responses_bytes,
@@ -76,7 +71,7 @@ void add_answers(CLI::App* app, ServeOptions* o) {
                "seconds for which they can be named (default 86400)");
 }
 
-void add_limits(CLI::App* app, ServeOptions* o) {
+void add_limits(Command app, ServeOptions* o) {
   net::HttpServerOptions* http = &o->server.http;
   add_int<int>(app, "--max-queue", &o->engine.max_queue, 1, 1'000'000,
                "requests that run or wait; more get 429 (default 1000)");
@@ -102,58 +97,20 @@ void add_limits(CLI::App* app, ServeOptions* o) {
                "for a client that takes nothing (default 30000)");
   add_int<int>(app, "--keep-alive-ms", &http->keep_alive_ms, 10, kHourMs,
                "between comments in a silent stream (default 15000)");
-  add(app, "--request-timeout-s", "X", "for one generation; 0: no limit (default)",
-      [o](const std::string& value) {
-        const std::optional<double> seconds = parse_number<double>(value, 0, 1e6);
-        if (!seconds) throw bad_value("--request-timeout-s", value, "a number from 0 to 1e6");
-        o->server.request_timeout_s = *seconds;
-      });
+  app.add("--request-timeout-s", "X", "for one generation; 0: no limit (default)",
+          [o](const std::string& value) {
+            const std::optional<double> seconds = parse_number<double>(value, 0, 1e6);
+            if (!seconds) throw bad_value("--request-timeout-s", value, "a number from 0 to 1e6");
+            o->server.request_timeout_s = *seconds;
+          });
   add_int<int>(app, "--drain-timeout-s", &o->drain_timeout_s, 0, 86400,
                "for requests that run at the end (default 60)");
 }
 
-bool is_option(const CLI::App& app, const std::string& name) {
-  return app.get_option_no_throw("--" + name) != nullptr;
-}
-
-// Options of the file as on a command line.
-std::vector<std::string> read_config(const CLI::App& app, const std::string& file) {
-  std::error_code ec;
-  if (!std::filesystem::is_regular_file(file, ec)) throw CLI::FileError::Missing(file);
-  std::vector<std::string> out;
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_file(file)) {
-    if (item.name == "++" || item.name == "--") continue;
-    if (!item.parents.empty()) {
-      throw CLI::ConfigError(file + ": has a section [" + item.parents.front() +
-                                 "]; all options stand on the top level",
-                             CLI::ExitCodes::ConfigError);
-    }
-    if (!is_option(app, item.name) || item.name == "config" || item.name == "help" ||
-        item.name == "print-config") {
-      throw CLI::ConfigError(file + ": unknown option " + item.name, CLI::ExitCodes::ConfigError);
-    }
-    const CLI::Option* option = app.get_option_no_throw("--" + item.name);
-    if (option->get_expected_max() == 0) {  // a flag
-      if (item.inputs.size() != 1 || (item.inputs[0] != "true" && item.inputs[0] != "false")) {
-        throw CLI::ConfigError(file + ": " + item.name + " is true or false",
-                               CLI::ExitCodes::ConfigError);
-      }
-      if (item.inputs[0] == "true") out.push_back("--" + item.name);
-      continue;
-    }
-    // "" is how a file says that an option is not given.
-    for (const std::string& value : item.inputs) {
-      if (!value.empty()) out.push_back("--" + item.name + "=" + value);
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
-void add_serve(CLI::App* root, ServeOptions* o, std::function<int()>* run) {
-  CLI::App* app = root->add_subcommand("serve", "Serve the model over HTTP");
-  app->footer(R"(
+void add_serve(Command root, ServeOptions* o, std::function<int()>* run) {
+  Command app = root.add_command("serve", "Serve the model over HTTP", R"(
 OpenAI's Chat Completions, Completions and Responses, Anthropic's Messages; docs/how-to/serve.md.
 SIGTERM or ctrl-C: answers that run are finished, new requests refused.
 
@@ -162,18 +119,19 @@ Examples:
   fathom serve --port 9000 --keys-file keys.txt --host 0.0.0.0
   fathom serve --config serve.toml
   curl http://127.0.0.1:8000/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hi"}]}')");
-  app->add_option("--config", "TOML: the options below without the dashes")->type_name("FILE");
-  app->add_flag("--print-config", o->print_config, "print all options as such a file, and end");
-  app->add_flag("--quiet", o->quiet, "nothing on stderr but failures");
+  app.add("--config", "FILE", "TOML: the options below without the dashes",
+          [](const std::string&) {});  // read before, by add_config_file
+  app.add_flag("--print-config", &o->print_config, "print all options as such a file, and end");
+  app.add_flag("--quiet", &o->quiet, "nothing on stderr but failures");
   add_access(app, o);
   add_observation(app, o);
   add_answers(app, o);
   add_limits(app, o);
   add_engine(app, &o->engine);
-  app->callback([=] { *run = [o] { return run_serve(*o); }; });
+  app.on_use([=] { *run = [o] { return run_serve(*o); }; });
 }
 
-void add_config_file(const CLI::App& root, std::vector<std::string>* arguments) {
+void add_config_file(const CommandLine& line, std::vector<std::string>* arguments) {
   if (arguments->empty() || arguments->front() != "serve") return;
   std::string file;
   for (size_t i = 1; i < arguments->size(); ++i) {
@@ -182,7 +140,8 @@ void add_config_file(const CLI::App& root, std::vector<std::string>* arguments) 
     if (one.starts_with("--config=")) file = one.substr(one.find('=') + 1);
   }
   if (file.empty()) return;
-  const std::vector<std::string> more = read_config(*root.get_subcommand("serve"), file);
+  const std::vector<std::string> more =
+      line.read_config("serve", file, {"config", "help", "print-config"});
   arguments->insert(arguments->begin() + 1, more.begin(), more.end());
 }
 

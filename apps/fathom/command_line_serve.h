@@ -1,20 +1,20 @@
 // The command line of `fathom serve`, and its config file.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "command.h"
 #include "serve.h"
 
 namespace fathom::app {
 
 // Adds the command to `root`; it fills `*o` and sets `*run`, which live as long as `root`.
-void add_serve(CLI::App* root, ServeOptions* o, std::function<int()>* run);
+void add_serve(Command root, ServeOptions* o, std::function<int()>* run);
 
-// Puts the options of the file of --config before those of the command line, which so win.  Throws
-// CLI::ParseError: no such file, no TOML, an option that the command does not have.
-void add_config_file(const CLI::App& root, std::vector<std::string>* arguments);
+// Puts the options of the file of --config before those of the command line, which so win.
+// UsageError: CommandLine::read_config.
+void add_config_file(const CommandLine& line, std::vector<std::string>* arguments);
 
 }  // namespace fathom::app

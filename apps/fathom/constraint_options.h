@@ -6,17 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "command.h"
 #include "fathom/constraint.h"
 #include "fathom/status.h"
-
-namespace CLI {
-class App;
-}
 
 namespace fathom::app {
 
 // --json-schema, --json-object, --regex, --grammar, --choice.
-void add_constraint_options(CLI::App* app, std::optional<Constraint>* out);
+void add_constraint_options(Command app, std::optional<Constraint>* out);
 
 // A name of "params" that sets a constraint: those of codec::read_constraint_field.  nullopt: not
 // such a name.
