@@ -88,7 +88,7 @@ struct TokenEvent {
   int64_t recomputed_tokens = 0;  // of these, rows that were run again to fill windows
   uint64_t seed = 0;              // that the sample is drawn with
   double queue_s = 0;             // from submit() until the request's first step was planned
-  // In the sample's last event: tokens that were guessed for it, and how many of them came.
+  // So far: tokens that were guessed for the sample, and how many of them came.
   int64_t drafted_tokens = 0;
   int64_t accepted_tokens = 0;
   // With Request::prompt_logprobs, in events without a token before the first one.

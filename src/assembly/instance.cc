@@ -256,7 +256,7 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
                                                .grammars = instance.grammars.get()}));
   if (options.step_latency_target_ms > 0) {
     loop.scheduler.decode_latency_target_s = options.step_latency_target_ms / 1000;
-    FATHOM_ASSIGN(loop.scheduler.cost_table,
+    FATHOM_ASSIGN(loop.scheduler.costs.chunks,
                   load_costs(cost_file(instance, options, loop.scheduler.namespace_key), *executor,
                              {.max_rows = options.chunk_tokens,
                               .num_blocks = loop.scheduler.num_blocks,

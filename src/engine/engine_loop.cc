@@ -262,6 +262,9 @@ void EngineLoop::update_stats() {
   stats_.computed_tokens = s.computed_tokens;
   stats_.cached_tokens = s.cached_tokens;
   stats_.recomputed_tokens = s.recomputed_tokens;
+  stats_.sampling_steps = s.sampling_steps;
+  stats_.sampled_tokens = s.sampled_tokens;
+  stats_.drafts = s.drafts;
 }
 
 void EngineLoop::note_started() {

@@ -184,6 +184,8 @@ void Scheduler::Impl::start(Sequence& s, const StartPoint& point, StepPlan& plan
     }
   }
   s.planned = s.applied = point.position;
+  s.num_resume_saves = point.position / options.resume_every;
+  s.offer = {};
   s.pages_from = point.pages_from;
   s.window_floor = point.window_floor;
   s.end_save_planned = false;

@@ -16,9 +16,10 @@ void Scheduler::Impl::apply(const StepResult& result, std::vector<TokenEvent>& e
   }
   StepRecord done = std::move(in_flight.front());
   in_flight.erase(in_flight.begin());
-  if (result.error.ok()) cost.add(done.num_rows, result.seconds);
-
-  if (result.error.ok()) forward_prompt_logprobs(done, result);
+  if (result.error.ok()) {
+    forward_prompt_logprobs(done, result);
+    take_drafts(done, result);
+  }
   apply_rows(done, result, events);
   apply_saves(done, result);
   for (Sequence* s : touched) {
@@ -28,7 +29,7 @@ void Scheduler::Impl::apply(const StepResult& result, std::vector<TokenEvent>& e
   touched.clear();
   done.rows.clear();
   done.saves.clear();
-  done.num_rows = 0;
+  done.num_rows = done.num_draft_rows = done.num_decodes = 0;
   spare.push_back(std::move(done));
 }
 
@@ -45,28 +46,44 @@ void Scheduler::Impl::apply_rows(const StepRecord& done, const StepResult& resul
   for (const RowWork& work : done.rows) touch(*work.sequence);
   for (const SaveWork& save : done.saves) touch(*save.sequence);
   events.reserve(events.size() + result.tokens.size());
-  size_t next = 0;
+  std::span<const SampledToken> rest = result.tokens;
+  stats.sampled_tokens += std::ssize(rest);
+  if (!rest.empty()) ++stats.sampling_steps;
   for (const RowWork& work : done.rows) {
     Sequence& s = *work.sequence;
     --s.works_in_flight;
+    s.num_maybe -= work.num_drafts;
     if (work.sample) --s.num_pending;
     if (!result.error.ok()) {
       s.tainted = true;
       fail(s, result.error, events);
       continue;
     }
-    if (!s.tainted) s.applied = work.end;
-    if (!work.sample) {
-      publish(s);
-      continue;
-    }
-    FATHOM_CHECK(next < result.tokens.size() && result.tokens[next].slot == work.slot)
-        << "step " << done.step << ": token " << next << " of " << result.tokens.size();
-    const SampledToken& token = result.tokens[next++];
+    size_t count = 0;
+    while (work.sample && count < rest.size() && rest[count].slot == work.slot) ++count;
+    apply_tokens(work, rest.first(count), events);
+    rest = rest.subspan(count);
+  }
+  FATHOM_CHECK(rest.empty()) << "step " << done.step << " has tokens of slot " << rest[0].slot;
+}
+
+// One token of a sampling segment; of one that continues as many as rows that count, none if the
+// executor knew that the sequence was over.
+void Scheduler::Impl::apply_tokens(const RowWork& work, std::span<const SampledToken> tokens,
+                                   std::vector<TokenEvent>& events) {
+  Sequence& s = *work.sequence;
+  const auto count = std::ssize(tokens);
+  const int64_t most = work.sample ? 1 + work.num_drafts : 0;
+  const bool may_be_none = !work.sample || (work.continues && s.phase == Phase::kEnded);
+  FATHOM_CHECK(count <= most && (count > 0 || may_be_none))
+      << count << " tokens of slot " << work.slot;
+  if (work.continues) s.planned += count - 1;
+  if (!s.tainted) s.applied = work.continues ? s.applied + count : work.end;
+  for (const SampledToken& token : tokens) {
     if (!token.error.ok()) s.tainted = true;
-    publish(s);
     if (s.phase != Phase::kEnded) take_token(s, token, events);
   }
+  publish(s);
 }
 
 TokenEvent Scheduler::Impl::make_event(Sequence& s) const {
@@ -74,6 +91,8 @@ TokenEvent Scheduler::Impl::make_event(Sequence& s) const {
   event.request = s.spec.request;
   event.index = s.spec.index;
   event.offset = static_cast<int32_t>(s.num_tokens() - s.num_prompt);
+  event.drafted_tokens = s.num_drafted;
+  event.accepted_tokens = s.num_accepted;
   if (!std::exchange(s.has_first_event, true)) {
     event.cached_tokens = std::max<int64_t>(0, s.cached_tokens);
     event.recomputed_tokens = s.recomputed_tokens;
@@ -158,6 +177,7 @@ void Scheduler::Impl::apply_save(const SaveWork& save, int64_t bytes) {
   if (save.kind == SaveKind::kPreemption && s.image == save.image) {
     is_kept = is_there && s.phase == Phase::kPreempted && own_bytes + bytes <= own_budget_bytes;
     if (is_kept) {
+      s.image_position = s.applied;
       s.image_bytes = bytes;
       own_bytes += bytes;
     } else {
@@ -172,18 +192,18 @@ void Scheduler::Impl::apply_save(const SaveWork& save, int64_t bytes) {
       detach_followers(s);
     }
   } else if (save.kind == SaveKind::kResumePoint && is_there && !s.tainted &&
-             save.position <= s.num_tokens()) {
+             s.applied <= s.num_tokens()) {
+    // All rows of its step, and of those before, are applied.
+    const int64_t position = s.applied;
     is_kept = true;
-    const std::vector<ImageId> dropped =
-        points.add(s.parent_key(save.position, options.block_tokens),
-                   s.tail(save.position, options.block_tokens),
-                   {.image = save.image,
-                    .position = save.position,
-                    .bytes = bytes,
-                    .has_entrance_rows = true,
-                    .has_decoder_windows = s.is_exact()},
-                   s.media_between(save.position / options.block_tokens * options.block_tokens,
-                                   save.position));
+    const std::vector<ImageId> dropped = points.add(
+        s.parent_key(position, options.block_tokens), s.tail(position, options.block_tokens),
+        {.image = save.image,
+         .position = position,
+         .bytes = bytes,
+         .has_entrance_rows = true,
+         .has_decoder_windows = s.is_exact()},
+        s.media_between(position / options.block_tokens * options.block_tokens, position));
     drops.insert(drops.end(), dropped.begin(), dropped.end());
   }
   if (is_there && !is_kept) drops.push_back(save.image);

@@ -12,26 +12,32 @@ namespace {
 // A step of 100 steps ago counts a seventh: machines get busy and contexts grow.
 constexpr double kFade = 0.98;
 constexpr double kMostRows = 1e9;
+// Before sizes can be told apart.
+constexpr double kLeastSteps = 4, kLeastSpread = 1e-3;
 
 }  // namespace
 
 CostModel::CostModel(CostTable table) : table_(std::move(table)) {
-  for (size_t i = 0; i < table_.size(); ++i) {
-    FATHOM_CHECK(table_[i].rows > 0 && table_[i].seconds > 0) << table_[i].rows;
-    FATHOM_CHECK(i == 0 || (table_[i].rows > table_[i - 1].rows &&
-                            table_[i].seconds >= table_[i - 1].seconds))
-        << table_[i].rows;
+  for (size_t begin = 0, i = 0; i < table_.size(); ++i) {
+    const CostPoint& p = table_[i];
+    FATHOM_CHECK(p.rows > 0 && p.seconds > 0 && p.context >= 0) << p.rows;
+    FATHOM_CHECK(i == begin || (p.rows > table_[i - 1].rows && p.seconds >= table_[i - 1].seconds))
+        << p.rows;
+    if (i + 1 < table_.size() && table_[i + 1].context == p.context) continue;
+    FATHOM_CHECK(curves_.empty() || p.context > curves_.back().front().context) << p.context;
+    curves_.push_back(Curve(table_).subspan(begin, i + 1 - begin));
+    begin = i + 1;
   }
   // The measurement counts as much as a few of its largest steps.
   if (!table_.empty()) measured_ = predicted_ = 4 * table_.back().seconds;
 }
 
-void CostModel::add(int64_t num_rows, double seconds) {
+void CostModel::add(int64_t num_rows, double seconds, int64_t context) {
   if (num_rows <= 0 || !(seconds > 0) || !std::isfinite(seconds)) return;
   const auto x = static_cast<double>(num_rows);
   if (!table_.empty()) {
     measured_ = measured_ * kFade + seconds;
-    predicted_ = predicted_ * kFade + table_seconds(x);
+    predicted_ = predicted_ * kFade + table_seconds(x, static_cast<double>(context));
     return;
   }
   weight_ = weight_ * kFade + 1;
@@ -44,28 +50,40 @@ void CostModel::add(int64_t num_rows, double seconds) {
 double CostModel::factor() const { return measured_ / predicted_; }
 
 // Few rows cost what the fewest that were measured do; many go on as the last ones.
-double CostModel::table_seconds(double num_rows) const {
-  const auto next = std::find_if(table_.begin(), table_.end(), [&](const CostPoint& p) {
+double CostModel::curve_seconds(Curve curve, double num_rows) {
+  const auto next = std::find_if(curve.begin(), curve.end(), [&](const CostPoint& p) {
     return static_cast<double>(p.rows) >= num_rows;
   });
-  if (next == table_.begin()) return next->seconds;
+  if (next == curve.begin()) return next->seconds;
   const CostPoint& before = *std::prev(next);
   const auto rows = static_cast<double>(before.rows);
-  if (next == table_.end()) return before.seconds * num_rows / rows;
+  if (next == curve.end()) return before.seconds * num_rows / rows;
   const double share = (num_rows - rows) / (static_cast<double>(next->rows) - rows);
   return before.seconds + share * (next->seconds - before.seconds);
 }
 
-double CostModel::table_rows(double seconds) const {
+double CostModel::curve_rows(Curve curve, double seconds) {
   // The last point that is in time, and as far as the line behind it allows.
-  const auto next = std::find_if(table_.begin(), table_.end(),
+  const auto next = std::find_if(curve.begin(), curve.end(),
                                  [&](const CostPoint& p) { return p.seconds > seconds; });
-  if (next == table_.begin()) return 0;
+  if (next == curve.begin()) return 0;
   const CostPoint& before = *std::prev(next);
   const auto rows = static_cast<double>(before.rows);
-  if (next == table_.end()) return rows * seconds / before.seconds;
+  if (next == curve.end()) return rows * seconds / before.seconds;
   const double share = (seconds - before.seconds) / (next->seconds - before.seconds);
   return rows + share * (static_cast<double>(next->rows) - rows);
+}
+
+// Between two contexts by a straight line; beyond the last as far as the last two say.
+double CostModel::table_seconds(double num_rows, double context) const {
+  if (curves_.size() == 1) return curve_seconds(curves_[0], num_rows);
+  size_t i = 1;
+  while (i + 1 < curves_.size() && static_cast<double>(curves_[i][0].context) < context) ++i;
+  const auto low = static_cast<double>(curves_[i - 1][0].context);
+  const auto high = static_cast<double>(curves_[i][0].context);
+  const double near = curve_seconds(curves_[i - 1], num_rows);
+  const double share = std::max(0.0, (context - low) / (high - low));
+  return near + share * std::max(0.0, curve_seconds(curves_[i], num_rows) - near);
 }
 
 std::optional<CostModel::Line> CostModel::line() const {
@@ -82,17 +100,25 @@ std::optional<CostModel::Line> CostModel::line() const {
   return Line{fixed, slope};
 }
 
-std::optional<double> CostModel::seconds(int64_t num_rows) const {
-  if (!table_.empty()) return factor() * table_seconds(static_cast<double>(num_rows));
+bool CostModel::knows_sizes() const {
+  if (is_measured()) return true;
+  if (weight_ < kLeastSteps) return false;
+  const double mean_x = x_ / weight_;
+  return xx_ / weight_ - mean_x * mean_x > kLeastSpread * mean_x * mean_x;
+}
+
+std::optional<double> CostModel::seconds(int64_t num_rows, int64_t context) const {
+  const auto rows = static_cast<double>(num_rows);
+  if (is_measured()) return factor() * table_seconds(rows, static_cast<double>(context));
   const std::optional<Line> l = line();
   if (!l) return std::nullopt;
-  return l->fixed + l->per_row * static_cast<double>(num_rows);
+  return l->fixed + l->per_row * rows;
 }
 
 std::optional<int64_t> CostModel::max_rows(double target_s) const {
   double rows = 0;
-  if (!table_.empty()) {
-    rows = table_rows(target_s / factor());
+  if (is_measured()) {
+    rows = curve_rows(curves_[0], target_s / factor());
   } else {
     const std::optional<Line> l = line();
     if (!l) return std::nullopt;

@@ -1,15 +1,17 @@
-// How long a step takes by its number of rows.
+// How long a step takes by its number of rows and their context.
 //
 // With a measured table: straight lines between its points, times a factor that follows the steps
-// that ran (machines get busy, contexts grow). Without: seconds = fixed + per_row * rows, learned
-// from the steps that ran, least squares. Both forget with exponentially fading weights. More rows
-// never cost less.
+// that ran (machines get busy). Without, whatever the context: seconds = fixed + per_row * rows,
+// learned from the steps that ran, least squares. Both forget with exponentially fading weights.
+// More rows never cost less.
 //
 // Thread: engine.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "core/cost_table.h"
 
@@ -18,23 +20,33 @@ namespace fathom::scheduler {
 class CostModel {
  public:
   explicit CostModel(CostTable table = {});
+  CostModel(const CostModel&) = delete;
+  CostModel& operator=(const CostModel&) = delete;
 
-  void add(int64_t num_rows, double seconds);
+  void add(int64_t num_rows, double seconds, int64_t context = 0);
   // Seconds of a step; nullopt before anything is known.
-  std::optional<double> seconds(int64_t num_rows) const;
-  // The most rows whose step stays below `target_s`; nullopt as above. May be below 1.
+  std::optional<double> seconds(int64_t num_rows, int64_t context = 0) const;
+  // The most rows, without context, whose step stays below `target_s`; nullopt as above. May be
+  // below 1.
   std::optional<int64_t> max_rows(double target_s) const;
+
+  bool is_measured() const { return !table_.empty(); }
+  // Whether it tells steps of different sizes apart: measured, or learned from some of each.
+  bool knows_sizes() const;
 
  private:
   struct Line {
     double fixed, per_row;
   };
   std::optional<Line> line() const;
-  double table_seconds(double num_rows) const;
-  double table_rows(double seconds) const;
+  using Curve = std::span<const CostPoint>;  // points of one context
+  double table_seconds(double num_rows, double context) const;
+  static double curve_seconds(Curve curve, double num_rows);
+  static double curve_rows(Curve curve, double seconds);
   double factor() const;
 
   CostTable table_;
+  std::vector<Curve> curves_;            // of table_, by context
   double measured_ = 0, predicted_ = 0;  // fading sums of seconds
   // Fading sums of weight, x, y, x*x, x*y.
   double weight_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;

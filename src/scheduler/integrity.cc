@@ -10,6 +10,11 @@ namespace fathom::scheduler {
 void Scheduler::Impl::check_sequence(const Sequence& s) const {
   FATHOM_CHECK(s.num_pending >= 0 && s.num_pending <= 2) << s.num_pending;
   FATHOM_CHECK(0 <= s.applied && s.applied <= s.planned) << s.applied << ' ' << s.planned;
+  int64_t num_maybe = 0;
+  for (const StepRecord& r : in_flight) {
+    for (const RowWork& work : r.rows) num_maybe += work.sequence == &s ? work.num_drafts : 0;
+  }
+  FATHOM_CHECK(s.num_maybe == num_maybe) << s.num_maybe << ' ' << num_maybe;
   FATHOM_CHECK(s.phase == Phase::kEnded || s.planned <= s.num_known())
       << s.planned << ' ' << s.num_known();
   FATHOM_CHECK(s.num_published <= static_cast<int64_t>(s.blocks.size())) << s.num_published;
@@ -26,8 +31,8 @@ void Scheduler::Impl::check_sequence(const Sequence& s) const {
   FATHOM_CHECK(is_held == !s.blocks.empty()) << s.blocks.size();
   FATHOM_CHECK(is_held || s.phase != Phase::kEnded) << "an ended sequence was left over";
   if (s.phase == Phase::kRunning) {
-    FATHOM_CHECK(blocks_for(s.planned) <= static_cast<int64_t>(s.blocks.size()))
-        << s.planned << ' ' << s.blocks.size();
+    FATHOM_CHECK(blocks_for(s.furthest(0)) <= static_cast<int64_t>(s.blocks.size()))
+        << s.furthest(0) << ' ' << s.blocks.size();
     FATHOM_CHECK(s.image == 0);
   }
 }

@@ -16,7 +16,6 @@ void Scheduler::Impl::preempt(Sequence& s, StepPlan& plan) {
   s.phase = Phase::kPreempted;
   if (s.planned > 0 && own_budget_bytes > 0 && own_bytes + image_bytes[1] <= own_budget_bytes) {
     s.image = add_save(s, SaveKind::kPreemption, /*decoder_windows=*/true, plan);
-    s.image_position = s.planned;
   }
   settle(s);
 }

@@ -26,6 +26,7 @@ void Scheduler::Impl::make_plan(StepPlan& plan) {
     spare.pop_back();
   }
   record.step = step;
+  draft_size = {};
 
   sort_running();
   plan_closing_saves(plan);
@@ -60,18 +61,27 @@ void Scheduler::Impl::plan_closing_saves(StepPlan& plan) {
 
 void Scheduler::Impl::plan_decodes(StepPlan& plan) {
   plan.segments.reserve(running.size());
-  // Preemption takes from the end of `running`, never what was planned already.
+  decoding.clear();
+  // Preemption takes from the end of `running`, never what was decided already.
   for (size_t i = 0; i < running.size(); ++i) {
     Sequence& s = *running[i];
-    if (s.rows_needed() != 1 || !take_block_for_next_row(s, plan)) continue;
-    add_segment(s, s.planned + 1, plan);
+    if (s.rows_needed() == 1 && take_block_for_next_row(s, plan)) decoding.push_back(&s);
+  }
+  record.num_decodes = std::ssize(decoding);
+  if (options.max_draft > 0) size_drafts(plan);
+  for (Sequence* s : decoding) {
+    if (s->can_continue()) {
+      add_continuation(*s, plan);
+    } else {
+      add_segment(*s, {.end = s->planned + 1}, plan);
+    }
   }
 }
 
 // Preempts from the end of the order until a block is free. False: not in this step, or `s` itself
 // had to leave.
 bool Scheduler::Impl::take_block_for_next_row(Sequence& s, StepPlan& plan) {
-  while (static_cast<int64_t>(s.blocks.size()) * options.block_tokens <= s.planned) {
+  while (static_cast<int64_t>(s.blocks.size()) < blocks_for(s.furthest(1))) {
     if (pool.allocate(1, s.blocks)) continue;
     // Blocks of those that left come back with the steps in flight.
     if (num_releasing > 0) return false;
@@ -84,11 +94,12 @@ bool Scheduler::Impl::take_block_for_next_row(Sequence& s, StepPlan& plan) {
 
 // Rows that prompts may have in this step.
 int64_t Scheduler::Impl::chunk_budget() const {
-  const int64_t left = options.step_tokens - record.num_rows;
-  if (options.decode_latency_target_s <= 0 || record.num_rows == 0) return left;
+  const int64_t used = record.num_rows + record.num_draft_rows;
+  const int64_t left = options.step_tokens - used;
+  if (options.decode_latency_target_s <= 0 || used == 0) return left;
   const std::optional<int64_t> rows = cost.max_rows(options.decode_latency_target_s);
   if (!rows) return left;
-  return std::min(left, std::max(*rows - record.num_rows, kLeastChunk));
+  return std::min(left, std::max(*rows - used, kLeastChunk));
 }
 
 void Scheduler::Impl::plan_chunks(StepPlan& plan) {
@@ -97,10 +108,12 @@ void Scheduler::Impl::plan_chunks(StepPlan& plan) {
     if (left <= 0) break;
     if (s->planned_step == step || s->rows_needed() == 0) continue;
     // A row that waits for a block is a decode's: see plan_decodes.
-    if (static_cast<int64_t>(s->blocks.size()) * options.block_tokens < s->num_known()) continue;
+    if (static_cast<int64_t>(s->blocks.size()) < blocks_for(s->num_known() + s->num_maybe)) {
+      continue;
+    }
     const int64_t end = chunk_end(*s, left);
     left -= end - s->planned;
-    add_segment(*s, end, plan);
+    add_segment(*s, {.end = end}, plan);
   }
 }
 
@@ -115,44 +128,56 @@ int64_t Scheduler::Impl::chunk_end(const Sequence& s, int64_t num_rows) const {
   return end;
 }
 
-void Scheduler::Impl::add_segment(Sequence& s, int64_t end, StepPlan& plan) {
+// Rows of known ids and tokens on their way.
+void Scheduler::Impl::add_segment(Sequence& s, const NextRows& rows, StepPlan& plan) {
   SegmentPlan& segment = plan.segments.emplace_back();
   segment.slot = s.slot;
   segment.start = s.planned;
-  segment.num_rows = static_cast<int32_t>(end - s.planned);
+  segment.continues = rows.continues;
+  segment.num_drafts = rows.num_drafts;
+  segment.num_rows = static_cast<int32_t>(rows.end - s.planned) + rows.num_drafts;
   segment.first_id = static_cast<int32_t>(plan.ids.size());
-  const int64_t known_end = std::min(end, s.num_tokens());
+  // An id that is known may not be that of the row, where tokens before it are not.
+  const int64_t known_end = std::min(rows.end, s.num_maybe > 0 ? s.planned : s.num_tokens());
   plan.ids.insert(plan.ids.end(), s.tokens.begin() + s.planned, s.tokens.begin() + known_end);
   plan.ids.resize(static_cast<size_t>(segment.first_id + segment.num_rows), kPendingToken);
-  segment.first_block = static_cast<int32_t>(plan.blocks.size());
-  const int64_t num_blocks = std::max(s.num_sent_blocks, blocks_for(end));
-  segment.num_blocks = static_cast<int32_t>(num_blocks - s.num_sent_blocks);
-  plan.blocks.insert(plan.blocks.end(), s.blocks.begin() + s.num_sent_blocks,
-                     s.blocks.begin() + num_blocks);
-  s.num_sent_blocks = num_blocks;
+  add_blocks(s, segment, rows.continues ? s.furthest(1 + rows.num_drafts) : rows.end, plan);
   segment.pages_from = s.pages_from;
   segment.window_floor = s.window_floor;
   if (!s.is_exact()) {
     segment.decoder_start = s.num_prompt;
     segment.decoder_floor = std::max<int64_t>(0, s.num_prompt - options.window);
   }
-  segment.sample = end == s.num_known();
+  segment.sample = rows.end == s.num_known();
   if (s.wants_prompt_logprobs() && s.planned + 1 < s.num_prompt) {
     segment.prompt_logprobs = s.spec.prompt_logprobs;
-    if (end < s.num_prompt) segment.next_id = s.tokens[static_cast<size_t>(end)];
+    if (rows.end < s.num_prompt) segment.next_id = s.tokens[static_cast<size_t>(rows.end)];
   }
-  const bool is_last = segment.sample && s.num_output() + 1 == s.spec.max_tokens;
+  // Where drafts may bring more, which row is the last is not known.
+  const bool is_last = segment.sample && !rows.continues && s.num_output() + 1 == s.spec.max_tokens;
   if (segment.sample) {
     const auto output = static_cast<size_t>(s.num_output());
     if (output < s.spec.forced.size()) segment.forced_token = s.spec.forced[output];
+    segment.next_drafts = next_drafts(s);
     ++s.num_pending;
   }
-  record.rows.push_back({&s, s.slot, end, segment.sample});
-  record.num_rows += end - s.planned;
+  record.rows.push_back({&s, s.slot, rows.end, segment.sample, rows.continues, rows.num_drafts});
+  record.num_rows += rows.end - s.planned;
   ++s.works_in_flight;
-  s.planned = end;
+  s.planned = rows.end;
+  s.num_maybe += rows.num_drafts;
   s.planned_step = step;
-  add_saves_after(s, end, is_last, plan);
+  add_saves_after(s, rows.end, is_last, plan);
+}
+
+// The blocks that its table has not yet, up to position `end`.
+void Scheduler::Impl::add_blocks(Sequence& s, SegmentPlan& segment, int64_t end, StepPlan& plan) {
+  segment.first_block = static_cast<int32_t>(plan.blocks.size());
+  const int64_t num_blocks = std::max(s.num_sent_blocks, blocks_for(end));
+  segment.num_blocks = static_cast<int32_t>(num_blocks - s.num_sent_blocks);
+  plan.blocks.insert(plan.blocks.end(), s.blocks.begin() + s.num_sent_blocks,
+                     s.blocks.begin() + num_blocks);
+  s.num_sent_blocks = num_blocks;
 }
 
 void Scheduler::Impl::add_saves_after(Sequence& s, int64_t end, bool is_last, StepPlan& plan) {
@@ -161,9 +186,12 @@ void Scheduler::Impl::add_saves_after(Sequence& s, int64_t end, bool is_last, St
     add_save(s, SaveKind::kFork, s.is_exact(), plan);
   }
   if (!keeps_resume_points(s)) return;
+  // With drafts a position may be jumped over: then the image is of one near it.
+  const int64_t num_passed = s.furthest(0) / options.resume_every;
+  const bool is_due = num_passed > std::exchange(s.num_resume_saves, num_passed);
   // Others need whole windows.
   if (s.window_floor > 0 && end - s.window_floor < options.window) return;
-  if (end % options.resume_every != 0 && end != s.num_prompt && !is_last) return;
+  if (!is_due && end != s.num_prompt && !is_last) return;
   if (is_last) s.end_save_planned = true;
   add_save(s, SaveKind::kResumePoint, s.is_exact(), plan);
 }
@@ -172,7 +200,7 @@ ImageId Scheduler::Impl::add_save(Sequence& s, SaveKind kind, bool decoder_windo
                                   StepPlan& plan) {
   const ImageId image = next_image++;
   plan.saves.push_back({s.slot, image, decoder_windows});
-  record.saves.push_back({&s, image, s.planned, kind, decoder_windows});
+  record.saves.push_back({&s, image, kind, decoder_windows});
   ++s.works_in_flight;
   return image;
 }

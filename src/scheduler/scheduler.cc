@@ -42,6 +42,7 @@ SchedulerOptions checked(SchedulerOptions o) {
   FATHOM_CHECK(o.window > 0 && o.resume_every > 0 && o.resume_budget_bytes >= 0)
       << o.window << ' ' << o.resume_every << ' ' << o.resume_budget_bytes;
   FATHOM_CHECK(o.age_boost_steps > 0) << o.age_boost_steps;
+  FATHOM_CHECK(o.max_draft >= 0 && o.max_draft <= kMaxDrafts) << o.max_draft;
   o.step_tokens = std::max(o.step_tokens, o.num_slots);
   return o;
 }
@@ -58,7 +59,8 @@ Scheduler::Impl::Impl(const SchedulerOptions& o)
       own_budget_bytes(o.resume_budget_bytes / 2),
       pool(o.num_blocks),
       points(point_budget_bytes, o.block_tokens),
-      cost(o.cost_table) {
+      cost(o.costs.chunks),
+      sizing({.fixed = o.draft_verify == DraftVerify::kFixed, .costs = o.costs}) {
   for (SlotId slot = o.num_slots; slot-- > 0;) free_slots.push_back(slot);
   in_flight.reserve(Executor::kMaxInFlight);
 }
@@ -85,6 +87,8 @@ void Scheduler::add(std::vector<SequenceSpec> samples) {
     FATHOM_CHECK(m.options.max_context == 0 || s.max_rows() <= m.options.max_context)
         << s.max_rows() << " rows, the context is " << m.options.max_context;
     if (s.spec.prompt_logprobs >= 0) s.spec.prefill = PrefillMode::kExact;
+    const int32_t wanted = s.spec.params.max_draft;
+    s.max_draft = wanted < 0 ? m.options.max_draft : std::min(wanted, m.options.max_draft);
     s.arrival = m.next_arrival++;
     s.arrival_step = m.step;
     s.root = root_key(m.options, s.arrival, s.spec.cache_salt);
@@ -146,6 +150,7 @@ SchedulerStats Scheduler::stats() const {
   stats.free_slots = static_cast<int32_t>(impl_->free_slots.size());
   stats.resume_points = impl_->points.size();
   stats.resume_bytes = impl_->points.bytes() + impl_->own_bytes;
+  stats.drafts = impl_->draft_counts.stats();
   return stats;
 }
 

@@ -7,6 +7,9 @@
 // kPendingToken.  A sequence that turns out to have ended computes one wasted row, which nobody
 // sees.  Blocks and slots are given to others only after the last step in flight that names them.
 //
+// With drafts (max_draft) a decoding segment may bring more tokens than one.  Until its result is
+// here the sequence counts with the least that can come of it, and holds blocks for the most.
+//
 // One order rules everything: a sequence's class is its priority less one for every
 // age_boost_steps since it arrived; lower classes come first, and in a class the earlier arrival.
 // It decides who is admitted, whose prompt is computed first and, from its end, who is preempted.
@@ -24,6 +27,8 @@
 #include "core/block_key.h"
 #include "core/cost_table.h"
 #include "core/step_plan.h"
+#include "fathom/config.h"
+#include "fathom/engine.h"
 #include "fathom/request.h"
 
 namespace fathom::scheduler {
@@ -48,7 +53,10 @@ struct SchedulerOptions {
   // 0: none.  Else chunks shrink so that steps with decodes stay below, as far as the cost table
   // knows; without one it is learned from the steps that run.
   double decode_latency_target_s = 0;
-  CostTable cost_table;
+  // What was measured; what is empty is learned from the steps that run.
+  StepCosts costs;
+  int32_t max_draft = 0;  // drafts of a sequence in a step, at most kMaxDrafts; 0: none are made
+  DraftVerify draft_verify = DraftVerify::kConfidence;
   int64_t age_boost_steps = 200;  // > 0
 };
 
@@ -83,7 +91,10 @@ struct SchedulerStats {
   int64_t preemptions = 0;
   int64_t cached_tokens = 0;      // prompt tokens whose PAGES were found
   int64_t recomputed_tokens = 0;  // rows computed again: found without STATE, or preempted
-  int64_t computed_tokens = 0;    // rows planned
+  int64_t computed_tokens = 0;    // rows planned; of drafts, those that ran
+  int64_t sampling_steps = 0;     // steps whose results had tokens
+  int64_t sampled_tokens = 0;
+  DraftStats drafts;
   int64_t resume_points = 0, resume_bytes = 0;  // kept now
 };
 

@@ -1,6 +1,7 @@
 // The scheduler's inside: one struct, its functions in one file a concern.
 //   scheduler.cc   the public face, cancel, statistics
 //   planning.cc    plan(): decodes, chunks, segments, saves
+//   drafting.cc    how many drafts a step checks, what became of them
 //   admission.cc   queue, where a sequence starts, forks
 //   leaving.cc     preemption, ends, release of blocks and slots
 //   apply.cc       results
@@ -17,6 +18,8 @@
 #include "kvcache/block_pool.h"
 #include "kvcache/resume_points.h"
 #include "scheduler/cost_model.h"
+#include "scheduler/draft_counts.h"
+#include "scheduler/draft_sizing.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/sequence_state.h"
 
@@ -26,8 +29,9 @@ namespace fathom::scheduler {
 struct RowWork {
   Sequence* sequence;
   SlotId slot;
-  int64_t end;  // position after the last row
-  bool sample;
+  int64_t end;  // position after the last row; if it continues, the least
+  bool sample, continues;
+  int32_t num_drafts;  // that may be accepted
 };
 
 enum class SaveKind { kResumePoint, kPreemption, kFork };
@@ -36,16 +40,24 @@ enum class SaveKind { kResumePoint, kPreemption, kFork };
 struct SaveWork {
   Sequence* sequence;
   ImageId image;
-  int64_t position;
   SaveKind kind;
   bool decoder_windows;
 };
 
 struct StepRecord {
   int64_t step = 0;
-  int64_t num_rows = 0;
+  int64_t num_rows = 0;        // without those of drafts
+  int64_t num_draft_rows = 0;  // at most
+  int64_t num_decodes = 0;     // segments of one row and drafts
   std::vector<RowWork> rows;
   std::vector<SaveWork> saves;
+};
+
+// What a sequence gets in the plan being made.
+struct NextRows {
+  int64_t end;  // as RowWork::end
+  bool continues = false;
+  int32_t num_drafts = 0;
 };
 
 // Where a sequence can start, and the references taken for it.
@@ -71,9 +83,17 @@ struct Scheduler::Impl {
   int64_t chunk_budget() const;
   int64_t chunk_end(const Sequence& s, int64_t num_rows) const;
   bool take_block_for_next_row(Sequence& s, StepPlan& plan);
-  void add_segment(Sequence& s, int64_t end, StepPlan& plan);
+  void add_segment(Sequence& s, const NextRows& rows, StepPlan& plan);
+  void add_blocks(Sequence& s, SegmentPlan& segment, int64_t end, StepPlan& plan);
   void add_saves_after(Sequence& s, int64_t end, bool is_last, StepPlan& plan);
   ImageId add_save(Sequence& s, SaveKind kind, bool decoder_windows, StepPlan& plan);
+
+  // drafting.cc
+  void size_drafts(StepPlan& plan);
+  int32_t drafts_of(const Sequence& s) const;
+  void add_continuation(Sequence& s, StepPlan& plan);
+  int32_t next_drafts(const Sequence& s) const;
+  void take_drafts(const StepRecord& record, const StepResult& result);
 
   // admission.cc
   void enqueue(Sequence& s);
@@ -106,6 +126,8 @@ struct Scheduler::Impl {
   void apply(const StepResult& result, std::vector<TokenEvent>& events);
   void apply_rows(const StepRecord& record, const StepResult& result,
                   std::vector<TokenEvent>& events);
+  void apply_tokens(const RowWork& work, std::span<const SampledToken> tokens,
+                    std::vector<TokenEvent>& events);
   void take_token(Sequence& s, const SampledToken& token, std::vector<TokenEvent>& events);
   void fail(Sequence& s, const Status& error, std::vector<TokenEvent>& events);
   TokenEvent make_event(Sequence& s) const;
@@ -136,6 +158,8 @@ struct Scheduler::Impl {
   kvcache::BlockPool pool;
   kvcache::ResumePoints points;
   CostModel cost;
+  DraftSizing sizing;
+  DraftCounts draft_counts;
 
   std::unordered_map<int64_t, std::unique_ptr<Sequence>> sequences;  // by arrival; owns
   std::unordered_map<RequestId, std::vector<Sequence*>> requests;
@@ -152,6 +176,9 @@ struct Scheduler::Impl {
   std::vector<PromptLogprobEvent> prompt_logprobs;
   std::vector<RequestId> started;
   std::vector<std::pair<int64_t, Sequence*>> order;  // scratch of sort_running
+  std::vector<Sequence*> decoding;                   // in the plan being made
+  std::vector<DraftOffer> offers;                    // scratch of size_drafts
+  DraftSize draft_size;                              // of the plan being made
 
   int64_t step = 0;
   int64_t next_arrival = 0;

@@ -3,6 +3,7 @@
 // Thread: engine.  Plain data; the scheduler's parts (scheduler_parts.h) change it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -28,16 +29,22 @@ struct Sequence {
   int64_t arrival = 0;       // order of add(); never changes
   int64_t arrival_step = 0;  // for ageing
 
-  // Progress (design rule 1).  Positions: 0 <= applied <= planned <= num_known().
+  // Progress (design rule 1).  Positions: 0 <= applied <= planned <= num_known().  With drafts in
+  // flight `num_pending`, `planned` and what follows from them are the least that can be.
   std::vector<int32_t> tokens;  // prompt and output whose ids have come back
   int64_t num_prompt = 0;
   int32_t num_pending = 0;    // tokens that steps in flight will sample
+  int64_t num_maybe = 0;      // drafts that steps in flight may accept: tokens and rows more
   int64_t planned = 0;        // computed, steps in flight included
   int64_t applied = 0;        // computed by steps whose result is here
   int64_t pages_from = 0;     // PAGES of rows below were found or restored: not written
   int64_t window_floor = 0;   // see SchedulerOptions::replay_windows
   int64_t planned_step = -1;  // the last step with rows of it
   bool tainted = false;       // a step with it failed: what is behind `applied` is not to be used
+
+  int32_t max_draft = 0;  // of this sequence
+  DraftOffer offer;       // its newest drafts that are known of
+  int64_t num_drafted = 0, num_accepted = 0;
 
   // Memory.
   SlotId slot = -1;
@@ -67,6 +74,7 @@ struct Sequence {
   int64_t recomputed_tokens = 0;  // of these, rows run again at its first start
   bool has_first_event = false;   // a client saw an event
   bool end_save_planned = false;  // an image for the end of the request
+  int64_t num_resume_saves = 0;   // resume_every'th positions passed, with or without an image
   int64_t logprobs_from = 1;      // prompt log-probabilities below this position were forwarded
   bool is_touched = false;        // scratch of apply()
 
@@ -79,6 +87,12 @@ struct Sequence {
   }
   // Rows that will ever be computed.
   int64_t max_rows() const { return num_prompt + spec.max_tokens - 1; }
+  // The furthest that `planned` and so many rows more can be.
+  int64_t furthest(int64_t num_more) const {
+    return std::min(planned + num_maybe + num_more, max_rows());
+  }
+  // Its next row is that of a token that it generated: the step may check drafts beside it.
+  bool can_continue() const { return max_draft > 0 && planned >= num_prompt; }
   bool wants_prompt_logprobs() const {
     return spec.prompt_logprobs >= 0 && logprobs_from < num_prompt;
   }

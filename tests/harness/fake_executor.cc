@@ -64,8 +64,9 @@ FakeExecutor::Step FakeExecutor::unpack(const StepPlan& plan) {
 void FakeExecutor::check_shape(const Step& plan) {
   std::set<SlotId> with_rows;
   int64_t rows = 0;
+  if (plan.draft_capacity > 0) rows += plan.draft_capacity;
   for (const Segment& s : plan.rows) {
-    rows += static_cast<int64_t>(s.ids.size());
+    rows += static_cast<int64_t>(s.ids.size()) - (plan.draft_capacity < 0 ? 0 : s.num_drafts);
     if (!with_rows.insert(s.slot).second) fail(text("two segments for slot ", s.slot));
     if (s.ids.empty()) fail(text("no rows for slot ", s.slot));
   }
@@ -114,17 +115,25 @@ StepResult FakeExecutor::wait() {
   for (const ImageId image : plan.drops) {
     if (images_.erase(image) == 0) fail(text("dropped an image that is not there: ", image));
   }
-  int64_t rows = 0;
+  const int64_t rows_before = num_rows_;
   if (!before_anything) {
     prepare(plan);
+    choose_drafts(plan);
     for (const Segment& segment : plan.rows) {
-      rows += static_cast<int64_t>(segment.ids.size());
+      if (segment.continues) {
+        run_continuation(segment, result);
+        continue;
+      }
+      num_rows_ += static_cast<int64_t>(segment.ids.size());
       run_segment(segment, result);
+      if (segment.next_drafts == 0) continue;
+      SlotDrafts drafts{.slot = segment.slot};
+      make_drafts(segment, slots_[static_cast<size_t>(segment.slot)], drafts);
+      result.drafts.push_back(drafts);
     }
     if (!fails) save(plan, result);
   }
-  num_rows_ += rows;
-  result.seconds = options_.seconds_fixed + options_.seconds_per_row * static_cast<double>(rows);
+  set_seconds(num_rows_ - rows_before, result);
   if (fails) {
     ++num_errors_;
     for (const Segment& s : plan.rows) slots_[static_cast<size_t>(s.slot)].is_poisoned = true;
@@ -142,6 +151,7 @@ void FakeExecutor::prepare(const Step& plan) {
     slot.seed = start.seed;
     slot.num_prompt = static_cast<int64_t>(start.prompt.size());
     slot.min_tokens = start.params.min_tokens;
+    slot.max_tokens = start.max_tokens;
     slot.stop_ids = start.stop_ids;
     slot.media = start.media;
     for (const int32_t token : start.prompt) push_token(slot, token);
@@ -329,6 +339,10 @@ void FakeExecutor::sample(const Segment& s, Slot& slot, StepResult& result) {
     spoil_pages(s);
   }
   push_token(slot, token);
+  const int64_t num_output = std::ssize(slot.tokens) - slot.num_prompt;
+  const bool is_stop =
+      std::find(slot.stop_ids.begin(), slot.stop_ids.end(), token) != slot.stop_ids.end();
+  slot.is_over = num_output >= slot.max_tokens || (is_stop && num_output > slot.min_tokens);
 }
 
 void FakeExecutor::spoil_pages(const Segment& s) {

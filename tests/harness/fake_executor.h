@@ -29,8 +29,10 @@ struct FakeExecutorOptions {
   int64_t image_bytes = 100;  // without decoder windows
   double step_error_rate = 0;
   double token_error_rate = 0;
-  double seconds_fixed = 0.001, seconds_per_row = 0.0001;  // what results report
-  uint64_t seed = 1;                                       // of the injected errors
+  double accept_rate = 0.7;  // of each draft after those before it
+  double seconds_per_round = 0.0001, seconds_per_maker = 0.00005;  // of making drafts
+  double seconds_fixed = 0.001, seconds_per_row = 0.0001;          // what results report
+  uint64_t seed = 1;                                               // of the injected errors
 };
 
 class FakeExecutor : public Executor {
@@ -67,6 +69,10 @@ class FakeExecutor : public Executor {
     std::vector<uint64_t> rows;  // digests, one a token
     Window encoder, decoder, held;
     std::vector<BlockId> blocks;
+    int64_t max_tokens = 0;
+    std::vector<int32_t> drafts;  // for the next segment
+    DraftOffer offer;
+    bool is_over = false;
   };
 
   // With its ids and the slot's whole block table at that step.
@@ -79,11 +85,16 @@ class FakeExecutor : public Executor {
   };
 
   void fail(const std::string& what);
+  void set_seconds(int64_t num_rows, StepResult& result) const;
   Step unpack(const StepPlan& plan);
   void check_overlap(const Step& running, const Step& next);
   void check_shape(const Step& plan);
   void prepare(const Step& plan);
   void run_segment(const Segment& segment, StepResult& result);
+  // A segment that continues: how many drafts it checks, and their rows one by one.
+  void choose_drafts(const Step& plan);
+  void run_continuation(const Segment& segment, StepResult& result);
+  void make_drafts(const SegmentPlan& segment, Slot& slot, SlotDrafts& drafts);
   void spoil_pages(const Segment& segment);
   void run_poisoned(const Segment& segment, StepResult& result);
   bool check_segment(const Segment& segment, Slot& slot);
@@ -107,6 +118,7 @@ class FakeExecutor : public Executor {
   std::set<ImageId> seen_images_;
   std::deque<Step> plans_;
   std::map<SlotId, std::vector<BlockId>> tables_;
+  std::map<SlotId, int32_t> num_checked_;  // drafts of the step, by slot
   std::string fault_;
   int64_t step_ = 0, num_rows_ = 0, num_errors_ = 0;
 };

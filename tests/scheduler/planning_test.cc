@@ -123,7 +123,7 @@ TEST(Planning, WithACostTableNoStepWithADecodeIsLongerThanTheTarget) {
     auto executor = executor_options(options);
     executor.seconds_fixed = 0.001;
     executor.seconds_per_row = 0.0001;
-    options.cost_table = {{1, 0.0011}, {16, 0.0026}, {512, 0.0522}};
+    options.costs.chunks = {{1, 0.0011}, {16, 0.0026}, {512, 0.0522}};
     Driver d(options, executor);
     for (RequestId id = 1; id <= 12; ++id) {
       d.add(id, some_ids(200 + 40 * id, static_cast<uint64_t>(id)), 60);

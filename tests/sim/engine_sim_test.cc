@@ -42,6 +42,7 @@ class EngineSimulation {
     s.resume_budget_bytes = one_in(3) ? 0 : in(200, 5000);
     s.prefix_cache = !one_in(4);
     s.replay_windows = one_in(4);
+    s.max_draft = one_in(2) ? in(1, 5) : 0;
     harness::FakeExecutorOptions e;
     e.num_slots = s.num_slots;
     e.num_blocks = s.num_blocks;

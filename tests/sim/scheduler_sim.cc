@@ -69,6 +69,8 @@ Scene make_scene(uint64_t seed) {
   o.prefix_cache = !dice.one_in(4);
   o.replay_windows = dice.one_in(4);
   o.age_boost_steps = dice.of({5, 50, 200});
+  if (!dice.one_in(3)) o.max_draft = static_cast<int32_t>(dice.in(1, 5));
+  if (dice.one_in(3)) o.draft_verify = DraftVerify::kFixed;
   if (dice.one_in(3)) o.decode_latency_target_s = 0.001 * static_cast<double>(dice.in(1, 6));
   harness::FakeExecutorOptions& e = scene.executor;
   e.num_slots = o.num_slots;
@@ -80,6 +82,8 @@ Scene make_scene(uint64_t seed) {
   e.image_bytes = dice.in(60, 140);
   if (dice.one_in(3)) e.step_error_rate = 0.02;
   if (dice.one_in(3)) e.token_error_rate = 0.01;
+  e.accept_rate = 0.1 * static_cast<double>(dice.in(0, 10));
+  e.seconds_per_row = 0.00001 * static_cast<double>(dice.in(1, 100));
   e.seed = harness::mix(seed, 2);
   scene.depth = static_cast<int>(dice.in(1, 2));
   scene.num_requests = static_cast<int>(dice.in(4, 30));
@@ -172,6 +176,7 @@ SimRequest make_request(const Scene& scene, uint64_t seed, int i,
   spec.media = make_media(dice, earlier, std::ssize(spec.prompt));
   if (dice.one_in(6)) spec.cache_salt = "another tenant";
   spec.params.ignore_eos = dice.one_in(5);
+  if (dice.one_in(5)) spec.params.max_draft = static_cast<int32_t>(dice.in(0, 3));
   spec.prefill = dice.one_in(3) ? PrefillMode::kExact : PrefillMode::kReplay;
   spec.priority = static_cast<int32_t>(dice.in(0, 2));
   if (dice.one_in(4)) {
@@ -346,6 +351,9 @@ class Simulation {
     totals_.preemptions += stats.preemptions;
     totals_.cached_tokens += stats.cached_tokens;
     totals_.recomputed_tokens += stats.recomputed_tokens;
+    totals_.drafted += stats.drafts.drafted;
+    totals_.verified += stats.drafts.verified;
+    totals_.accepted += stats.drafts.accepted;
   }
 
   Scene scene_;

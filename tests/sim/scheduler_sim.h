@@ -13,7 +13,8 @@ namespace fathom::sim {
 
 struct SimTotals {
   int64_t steps = 0, requests = 0, tokens = 0, rows = 0, preemptions = 0, cached_tokens = 0,
-          recomputed_tokens = 0, cancelled = 0, errors = 0, finished = 0, images = 0;
+          recomputed_tokens = 0, cancelled = 0, errors = 0, finished = 0, images = 0, drafted = 0,
+          verified = 0, accepted = 0;
 };
 
 // Plays the traffic of `seed` without the requests in `left_out`. Returns the first fault, or

@@ -68,6 +68,9 @@ TEST(SchedulerSimulation, EveryRequestGetsItsOwnTokensWhateverTheSchedule) {
       static_cast<long long>(totals.rows), static_cast<long long>(totals.preemptions),
       static_cast<long long>(totals.cached_tokens),
       static_cast<long long>(totals.recomputed_tokens), static_cast<long long>(totals.images));
+  std::printf("%lld drafts made, %lld checked, %lld accepted\n",
+              static_cast<long long>(totals.drafted), static_cast<long long>(totals.verified),
+              static_cast<long long>(totals.accepted));
   if (only > 0) return;
   EXPECT_GE(totals.steps, 10000);
   // The traffic must reach what it is there for.
@@ -75,6 +78,8 @@ TEST(SchedulerSimulation, EveryRequestGetsItsOwnTokensWhateverTheSchedule) {
   EXPECT_GT(totals.cached_tokens, 1000);
   EXPECT_GT(totals.errors, 10);
   EXPECT_GT(totals.cancelled, 10);
+  EXPECT_GT(totals.accepted, 10000);
+  EXPECT_GT(totals.verified - totals.accepted, 10000);
 }
 
 }  // namespace

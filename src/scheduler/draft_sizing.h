@@ -1,0 +1,81 @@
+// How many drafts a step checks, and whether drafts are worth making: whatever is expected to give
+// the most tokens a second (docs/spec/model.md 8.5).
+//
+// Expected tokens come from the drafts' confidences, corrected by how often drafts were accepted
+// lately; seconds from what steps and drafting cost, measured or learned. Nothing here knows a
+// token's value.
+//
+// Thread: engine.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "core/cost_table.h"
+#include "core/draft_choice.h"
+#include "scheduler/cost_model.h"
+
+namespace fathom::scheduler {
+
+struct DraftSizingOptions {
+  bool fixed = false;  // every draft is checked, and drafts are always made
+  StepCosts costs = {};
+};
+
+// A step that is being planned.
+struct DraftLoad {
+  std::span<const DraftOffer> offers;  // of the sequences that may have drafts checked
+  int64_t num_decodes = 0;             // all sequences that get a token, these among them
+  int64_t num_chunk_rows = 0;          // rows of prompts beside them
+  int64_t context = 0;                 // mean positions of a decoding sequence
+};
+
+struct DraftSize {
+  int64_t capacity = -1;   // drafts to check; < 0: all
+  bool makes_next = true;  // whether the step makes drafts for the next one
+};
+
+// A step that ran.
+struct DraftStep {
+  int64_t num_rows = 0;    // of decodes and drafts
+  int64_t num_makers = 0;  // sequences that drafts were made for
+  int64_t context = 0;
+  bool has_chunks = false;
+  double seconds = 0;        // without making drafts
+  double draft_seconds = 0;  // for these
+};
+
+class DraftSizing {
+ public:
+  explicit DraftSizing(const DraftSizingOptions& options);
+
+  DraftSize choose(const DraftLoad& load);
+  // What to expect of a draft that nothing is known of yet.
+  float usual_confidence(int32_t position) const;
+
+  void add_outcome(const DraftOffer& offered, int32_t num_verified, int32_t num_accepted);
+  void add_step(const DraftStep& step);
+
+ private:
+  struct Best {
+    int64_t capacity;
+    double rate;  // tokens a second
+  };
+  Best best(const DraftLoad& load, std::span<const float> survivals) const;
+  double seconds(const DraftLoad& load, int64_t num_drafts) const;
+  double tokens(const DraftLoad& load, double survivals, int64_t num_drafts) const;
+  int64_t trial_capacity(int64_t num_drafts) const;
+
+  DraftSizingOptions options_;
+  CostModel chunks_, decodes_, rounds_;
+  DraftChooser chooser_;
+  // Fading means, by position: whether a draft was accepted after those before it.
+  std::array<float, kMaxDrafts> usual_;
+  double predicted_, accepted_;  // fading sums: survivals of checked drafts, and how many did
+  int64_t num_steps_ = 0;
+  bool is_paused_ = false;   // drafts would not pay
+  bool made_before_ = true;  // the step before made drafts
+};
+
+}  // namespace fathom::scheduler
