@@ -187,6 +187,7 @@ void Scheduler::Impl::start(Sequence& s, const StartPoint& point, StepPlan& plan
   s.num_resume_saves = point.position / options.resume_every;
   s.offer = {};
   s.pages_from = point.pages_from;
+  s.branch = point.pages_from > point.position ? point.pages_from : 0;
   s.window_floor = point.window_floor;
   s.end_save_planned = false;
   if (point.is_own_image) drop_own_image(s);

@@ -124,6 +124,7 @@ int64_t Scheduler::Impl::chunk_end(const Sequence& s, int64_t num_rows) const {
   if (forks && s.planned < s.fork_position()) end = std::min(end, s.fork_position());
   if (keeps_resume_points(s)) {
     end = std::min(end, (s.planned / options.resume_every + 1) * options.resume_every);
+    if (s.planned < s.branch) end = std::min(end, s.branch);
   }
   return end;
 }
@@ -191,7 +192,7 @@ void Scheduler::Impl::add_saves_after(Sequence& s, int64_t end, bool is_last, St
   const bool is_due = num_passed > std::exchange(s.num_resume_saves, num_passed);
   // Others need whole windows.
   if (s.window_floor > 0 && end - s.window_floor < options.window) return;
-  if (!is_due && end != s.num_prompt && !is_last) return;
+  if (!is_due && end != s.num_prompt && end != s.branch && !is_last) return;
   if (is_last) s.end_save_planned = true;
   add_save(s, SaveKind::kResumePoint, s.is_exact(), plan);
 }

@@ -33,12 +33,15 @@ struct Sequence {
   // flight `num_pending`, `planned` and what follows from them are the least that can be.
   std::vector<int32_t> tokens;  // prompt and output whose ids have come back
   int64_t num_prompt = 0;
-  int32_t num_pending = 0;    // tokens that steps in flight will sample
-  int64_t num_maybe = 0;      // drafts that steps in flight may accept: tokens and rows more
-  int64_t planned = 0;        // computed, steps in flight included
-  int64_t applied = 0;        // computed by steps whose result is here
-  int64_t pages_from = 0;     // PAGES of rows below were found or restored: not written
-  int64_t window_floor = 0;   // see SchedulerOptions::replay_windows
+  int32_t num_pending = 0;   // tokens that steps in flight will sample
+  int64_t num_maybe = 0;     // drafts that steps in flight may accept: tokens and rows more
+  int64_t planned = 0;       // computed, steps in flight included
+  int64_t applied = 0;       // computed by steps whose result is here
+  int64_t pages_from = 0;    // PAGES of rows below were found or restored: not written
+  int64_t window_floor = 0;  // see SchedulerOptions::replay_windows
+  // Where its cached blocks end, if no resume point was there: another prompt went on differently,
+  // and so may the next. 0: nowhere.
+  int64_t branch = 0;
   int64_t planned_step = -1;  // the last step with rows of it
   bool tainted = false;       // a step with it failed: what is behind `applied` is not to be used
 

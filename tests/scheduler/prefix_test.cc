@@ -72,6 +72,25 @@ TEST(PrefixCache, AHitIsAMissForEveryCutOfTheSamePrompt) {
   }
 }
 
+TEST(PrefixCache, APrefixThatManyShareIsComputedTwiceThenNoMore) {
+  SchedulerOptions options = small_options();
+  options.resume_every = 1000;
+  for (const PrefillMode mode : {PrefillMode::kReplay, PrefillMode::kExact}) {
+    Driver d(options);
+    const auto request = [&](RequestId id) {
+      auto spec = d.spec(id, joined(some_ids(40), some_ids(20, static_cast<uint64_t>(id) + 9)), 3);
+      spec.prefill = mode;
+      return spec;
+    };
+    EXPECT_EQ(rows_of(d, request(1)), 60 + 2);
+    // Its pages are there and no STATE: it runs all of them, and leaves an image where it parts.
+    EXPECT_EQ(rows_of(d, request(2)), 60 + 2);
+    for (RequestId id = 3; id < 6; ++id) EXPECT_EQ(rows_of(d, request(id)), 20 + 2) << id;
+    EXPECT_EQ(d.events[3].front().cached_tokens, 40);
+    EXPECT_EQ(d.scheduler.stats().recomputed_tokens, 40);
+  }
+}
+
 TEST(PrefixCache, AllOfAPromptCachedStillComputesItsLastToken) {
   Driver d(small_options());
   const auto first = d.spec(1, some_ids(48), 4);
