@@ -11,6 +11,7 @@
 // decoder_start = 0.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -39,6 +40,48 @@ struct Segment {
 
 struct Batch {
   std::vector<Segment> segments;
+  // Keep the draft windows up to date: whoever drafts sets it in every batch.
+  bool keep_draft_rows = false;
+};
+
+// Decoder layers run on the positions from here to the segment's end; its end: on none.
+int64_t first_decoder_row(const Segment& segment);
+
+// Which rows of the draft windows of a sequence are there: positions [from, end), without a gap.
+struct DraftRows {
+  int64_t from = 0, end = 0;
+
+  // After a batch with keep_draft_rows.
+  void add(const Segment& segment);
+  // Rows at and behind `position` were taken back.
+  void cut(int64_t position) { end = std::min(end, position); }
+  // First row that a draft round at `position` (of its anchor) may read; `position`: none.
+  int64_t floor(int64_t position) const { return end == position ? from : position; }
+};
+
+// One sequence of a draft round (docs/spec/model.md 8.3).
+struct DraftSegment {
+  std::byte* state = nullptr;  // STATE slot; read only
+  int64_t start = 0;           // position of the anchor; all rows before it are computed
+  int64_t floor = 0;           // DraftRows::floor(start)
+  int32_t anchor = 0;          // token id
+  int32_t num_drafts = 0;      // 1 .. Model::max_drafts()
+};
+
+// Says which token a row of logits gives: the sampling of the request, masks and noise included.
+class DraftSampler {
+ public:
+  virtual ~DraftSampler() = default;
+  // Draft i (0-based, after the tokens that were chosen before) of segment `segment`, which would
+  // stand at position start + 1 + i.  -1: no draft there, and none after it.
+  virtual int32_t choose(size_t segment, int32_t i, std::span<const float> logits) = 0;
+};
+
+struct Draft {
+  std::vector<int32_t> tokens;
+  // Logits of the confidence head, one a token: sigmoid is the chance that the target agrees, given
+  // that it agreed before.
+  std::vector<float> confidence;
 };
 
 // Sees, and may replace, the residual stream around every layer.  For tests (forced layers) and

@@ -51,7 +51,7 @@ StateLayout::StateLayout(const ModelConfig& config, int64_t draft_slack)
     bytes_ += (bytes + 63) / 64 * 64;
     return at;
   };
-  take(config.num_layers * ring_size_ * window_row_bytes_);
+  take((config.num_layers + config.num_draft_stages) * ring_size_ * window_row_bytes_);
   for (const int32_t layer : config.kv_source_layers) {
     if (config.compress_ratios[static_cast<size_t>(layer)] > 1) open_sources_.push_back(layer);
   }

@@ -1,9 +1,9 @@
 // The bytes of a sequence (design rule 2): PAGES in fixed blocks, and one STATE slot.
 //
 // A block holds block_tokens positions of every KV source: the packed KV rows of the first source,
-// its index keys, then the next source.  A STATE slot holds the window rings, the open ratio-r
-// groups, the last Engram ids and the held entrance rows of the first decoder layer.  Both are
-// plain bytes without pointers.
+// its index keys, then the next source.  A STATE slot holds the window rings (those of the draft
+// stages too), the open ratio-r groups, the last Engram ids and the held entrance rows of the first
+// decoder layer.  Both are plain bytes without pointers.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,7 @@ class StateLayout {
   int64_t ring_size() const { return ring_size_; }
   int64_t window_row_bytes() const { return window_row_bytes_; }
 
-  // [ring_size, window_row_bytes] of a layer.
+  // [ring_size, window_row_bytes] of a layer; draft stage s is layer num_layers + s.
   std::byte* ring(std::byte* state, int32_t layer) const;
   // fp32 k or s [head_dim] of one position of a ratio > 1 source; the last kOpenRows positions are
   // kept.
@@ -69,7 +69,10 @@ class StateLayout {
   uint8_t* held_image(std::byte* state, int64_t position) const;
 
   static constexpr int64_t kDraftSlack = 2 * (5 + 1);
-  static constexpr int64_t kOpenRows = 8;  // ratio + longest rollback - 1 = 7, a power of two
+  // A step computes at most 1 + kMaxDrafts rows that may be taken back: all of them lie in the
+  // rings beside the rows that are still wanted.
+  static constexpr int64_t kMaxDrafts = 7;
+  static constexpr int64_t kOpenRows = kMaxDrafts + 1;
   static constexpr int64_t kHistory = 16;  // n-gram size - 1 + drafts of two steps in flight
 
  private:

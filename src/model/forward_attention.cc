@@ -19,7 +19,7 @@ void ForwardPass::attention(int32_t layer, RowSet& rows, const Bf16* u, Bf16* y,
   if (c_.is_kv_source(layer) && layer != c_.first_decoder_layer()) compress(layer, rows, u);
   if (c_.is_index_source(layer)) choose_rows(layer, rows, u, probe);
   attend(layer, rows);
-  store_window(layer, rows);
+  if (!is_draft_stage(layer)) store_window(layer, rows);
   project_output(w.attn, rows, compressed, y);
 }
 
@@ -166,9 +166,9 @@ void ForwardPass::attend(int32_t layer, RowSet& rows) {
       .sink = m_.weights_.layers[static_cast<size_t>(layer)].attn.sink,
       .o = ws_.o.get(n * c_.num_heads * c_.head_dim),
       .segment = rows.device.run,
-      .position = rows.device.position,
+      .position = rows.device.last_window,
       .first_window = rows.device.first_window,
-      .max_window = m_.state_layout_.window(),
+      .max_window = rows.max_window,
       .window = stream_->upload(window_.data(), std::ssize(window_)),
       .compressed = compressed ? stream_->upload(paged_.data(), std::ssize(paged_)) : nullptr,
       .chosen = ws_.chosen.data(),

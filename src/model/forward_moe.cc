@@ -7,8 +7,10 @@ namespace fathom::model {
 void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y,
                       LayerProbe* probe) {
   const MoeWeights& w = m_.weights_.layers[static_cast<size_t>(layer)].moe;
-  const int64_t n = rows.num_rows, k = c_.num_experts_per_token;
-  float* z = ws_.gate.get(n * c_.num_experts);
+  const int64_t n = rows.num_rows, num_experts = std::ssize(w.experts);
+  const int64_t k =
+      is_draft_stage(layer) ? c_.dspark_num_experts_per_token : c_.num_experts_per_token;
+  float* z = ws_.gate.get(n * num_experts);
   int32_t* expert = ws_.expert.get(n * k);
   float* weight = ws_.expert_weight.get(n * k);
   kernels::LinearArgs linear{.x = u,
@@ -18,7 +20,7 @@ void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y,
                              .num_targets = 1,
                              .targets = {},
                              .stream = stream_};
-  linear.targets[0] = {.w = w.gate, .y_f32 = z, .y_stride = c_.num_experts};
+  linear.targets[0] = {.w = w.gate, .y_f32 = z, .y_stride = num_experts};
   ops_.run(linear);
   ops_.run(kernels::MoeRouteArgs{.z = z,
                                  .bias = w.bias,
@@ -27,7 +29,7 @@ void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y,
                                  .expert = expert,
                                  .weight = weight,
                                  .num_tokens = n,
-                                 .num_experts = c_.num_experts,
+                                 .num_experts = num_experts,
                                  .k = k,
                                  .normalize = c_.norm_topk_prob && k > 1,
                                  .scale = c_.routed_scaling_factor,
@@ -44,7 +46,7 @@ void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y,
                                    .shared = w.shared,
                                    .y = y,
                                    .num_tokens = n,
-                                   .num_experts = c_.num_experts,
+                                   .num_experts = num_experts,
                                    .k = k,
                                    .hidden = c_.hidden_size,
                                    .width = c_.moe_intermediate_size,

@@ -18,7 +18,7 @@ ForwardPass::ForwardPass(const Model& model)
     table.cos = WorkBuffer<float>(model.device_);
     table.sin = WorkBuffer<float>(model.device_);
   };
-  for (RowSet* rows : {&encoder_, &decoder_}) {
+  for (RowSet* rows : {&encoder_, &decoder_, &draft_}) {
     for (RopeTable& table : rows->rope) use_device(table);
   }
   for (const int32_t l : c_.kv_source_layers) {
@@ -48,98 +48,13 @@ void ForwardPass::run_rows(const Batch& batch, std::span<float> logits, LayerPro
   }
   RowSet& rows = same_rows_ ? encoder_ : decoder_;
   if (rows.num_rows == 0) return;
-  for (int32_t l = border; l < c_.num_layers; ++l) run_layer(l, rows, x, pre, probe);
+  if (batch.keep_draft_rows) choose_draft_rows(rows);
+  for (int32_t l = border; l < c_.num_layers; ++l) {
+    if (batch.keep_draft_rows) capture_draft_input(l, rows, x);
+    run_layer(l, rows, x, pre, probe);
+  }
+  if (batch.keep_draft_rows) store_draft_rows();
   head(batch, rows, x, pre, logits);
-}
-
-void ForwardPass::collect_rows(const Batch& batch) {
-  encoder_.clear();
-  ids_.clear();
-  given_.clear();
-  any_given_ = false;
-  const Segment* last = nullptr;
-  for (const Segment& s : batch.segments) {
-    if (s.num_rows == 0) continue;
-    FATHOM_CHECK(s.ids.size() == static_cast<size_t>(s.num_rows)) << s.ids.size();
-    const Run run{s.state, s.blocks, s.start, 0, s.num_rows, s.pages_from, s.window_floor};
-    if (last != nullptr && last->state == s.state) {
-      FATHOM_CHECK(last->start + last->num_rows == s.start) << "segments of a sequence must follow";
-      encoder_.extend(run, c_.sliding_window);
-    } else {
-      encoder_.add(run, c_.sliding_window);
-    }
-    last = &s;
-    ids_.insert(ids_.end(), s.ids.begin(), s.ids.end());
-    const auto first = static_cast<size_t>(encoder_.num_rows - s.num_rows);
-    for (size_t i = 0; i < static_cast<size_t>(s.num_rows); ++i) {
-      if (!s.is_image.empty() && s.is_image[i] != 0) {
-        encoder_.is_image[first + i] = 1;
-        encoder_.any_image = true;
-      }
-      given_.push_back(s.embeddings.empty() ? nullptr : s.embeddings[i]);
-      any_given_ = any_given_ || given_.back() != nullptr;
-    }
-  }
-  encoder_.count_visible(c_);
-  upload_rows(encoder_);
-  encoder_.device.is_image = stream_->upload(encoder_.is_image.data(), encoder_.num_rows);
-  fill_rope(encoder_.position, false, encoder_.rope[0]);
-  fill_rope(encoder_.position, true, encoder_.rope[1]);
-  for (auto& [ratio, groups] : groups_) {
-    find_groups(encoder_, ratio, groups);
-    fill_rope(groups.position, true, groups.rope);
-  }
-  collect_decoder_rows(batch);
-}
-
-// Which rows the decoder layers run: in exact mode all; in replay the prompt's last rows, once,
-// when its end is in the batch, and every later row.
-void ForwardPass::collect_decoder_rows(const Batch& batch) {
-  decoder_.clear();
-  same_rows_ = true;
-  for (const Segment& s : batch.segments) {
-    if (s.num_rows == 0) continue;
-    const int64_t end = s.start + s.num_rows;
-    int64_t first = std::max(s.start, s.decoder_floor);
-    if (end < s.decoder_start) first = end;
-    if (s.start < s.decoder_start && end >= s.decoder_start) first = s.decoder_floor;
-    Run r{s.state, s.blocks, first, 0, end - first, s.pages_from, s.decoder_floor};
-    same_rows_ = same_rows_ && first == s.start && s.decoder_floor == s.window_floor;
-    if (r.num_rows > 0) {
-      const bool follows = !decoder_.runs.empty() && decoder_.runs.back().state == s.state;
-      follows ? decoder_.extend(r, c_.sliding_window) : decoder_.add(r, c_.sliding_window);
-    }
-  }
-  if (same_rows_) return;
-  decoder_.count_visible(c_);
-  upload_rows(decoder_);
-  fill_rope(decoder_.position, true, decoder_.rope[1]);
-}
-
-// What the kernels of every layer read about the rows, once.
-void ForwardPass::upload_rows(RowSet& rows) {
-  const int64_t n = rows.num_rows, per_block = m_.kv_layout_.block_tokens();
-  for (Run& r : rows.runs) {
-    r.device_blocks = stream_->upload(r.blocks, (r.end() + per_block - 1) / per_block);
-  }
-  rows.device.run = stream_->upload(rows.run.data(), n);
-  rows.device.position = stream_->upload(rows.position.data(), n);
-  rows.device.first_window = stream_->upload(rows.first_window.data(), n);
-  for (const auto& [ratio, counts] : rows.visible) {
-    rows.device.visible[ratio] = stream_->upload(counts.data(), n);
-  }
-}
-
-void ForwardPass::fill_rope(const std::vector<int64_t>& positions, bool compressed,
-                            RopeTable& out) {
-  const int64_t n = std::ssize(positions), half = std::ssize(m_.rope_freqs_[0]);
-  ops_.run(kernels::RopeTableArgs{.positions = stream_->upload(positions.data(), n),
-                                  .freqs = m_.on_device_.rope_freqs[compressed ? 1 : 0],
-                                  .cos = out.cos.get(n * half),
-                                  .sin = out.sin.get(n * half),
-                                  .num_rows = n,
-                                  .half = half,
-                                  .stream = stream_});
 }
 
 void ForwardPass::embed() {
@@ -149,17 +64,22 @@ void ForwardPass::embed() {
       if (row != nullptr) row = stream_->upload(row, hidden);
     }
   }
+  embed_rows(n, any_given_ ? stream_->upload(given_.data(), n) : nullptr);
+  hash_engram_rows();
+}
+
+// The stream of ids_ at the entrance of the first layer.
+void ForwardPass::embed_rows(int64_t n, const Bf16* const* given) {
   device_ids_ = stream_->upload(ids_.data(), n);
   ops_.run(kernels::EmbedArgs{.table = m_.weights_.embed,
                               .ids = device_ids_,
-                              .given = any_given_ ? stream_->upload(given_.data(), n) : nullptr,
-                              .x = ws_.x[0].get(n * c_.hc_mult * c_.hidden_size),
+                              .given = given,
+                              .x = ws_.x[0].get(n * stream_width_),
                               .pre = ws_.pre[0].get(n * c_.hc_mult),
                               .num_tokens = n,
                               .copies = c_.hc_mult,
                               .hidden = c_.hidden_size,
                               .stream = stream_});
-  hash_engram_rows();
 }
 
 // On another device than the CPU, a probe sees copies.
@@ -199,12 +119,12 @@ void ForwardPass::run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, La
   Bf16* y = ws_.y.get(n * c_.hidden_size);
   float* next_pre = ws_.next_pre.get(n * c_.hc_mult);
   hc_mix(rows, x, w.hc_attn, next_pre);
-  hc_in(rows, x, pre, w.attn_norm, u);
+  hc_in(n, x, pre, w.attn_norm, u);
   attention(layer, rows, u, y, probe);
   hc_out(rows, y, x);
 
   hc_mix(rows, x, w.hc_ffn, pre);
-  hc_in(rows, x, next_pre, w.ffn_norm, u);
+  hc_in(n, x, next_pre, w.ffn_norm, u);
   moe(layer, rows, u, y, probe);
   hc_out(rows, y, x);
   if (probe != nullptr) show_stream(*probe, false, layer, rows, x, pre);
@@ -214,7 +134,7 @@ void ForwardPass::run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, La
 // encoder rows (docs/spec/model.md 4).
 void ForwardPass::write_global_rows(int32_t layer, const Bf16* x, const float* pre) {
   Bf16* u = ws_.u.get(encoder_.num_rows * c_.hidden_size);
-  hc_in(encoder_, x, pre, m_.weights_.layers[static_cast<size_t>(layer)].attn_norm, u);
+  hc_in(encoder_.num_rows, x, pre, m_.weights_.layers[static_cast<size_t>(layer)].attn_norm, u);
   compress(layer, encoder_, u);
 }
 
@@ -295,34 +215,32 @@ void ForwardPass::head(const Batch& batch, const RowSet& rows, Bf16* x, float* p
   FATHOM_CHECK(logits.size() >= static_cast<size_t>(n * c_.vocab_size)) << logits.size();
   if (n == 0) return;
   Bf16* u = ws_.u.get(n * c_.hidden_size);
-  ops_.run(kernels::HcInArgs{.x = ws_.head_x.data(),
-                             .pre = ws_.head_pre.data(),
-                             .w = m_.weights_.norm,
-                             .u = u,
-                             .num_tokens = n,
-                             .copies = c_.hc_mult,
-                             .hidden = c_.hidden_size,
-                             .eps = c_.rms_norm_eps,
-                             .stream = stream_});
-  kernels::LinearArgs linear{.x = u,
-                             .x_stride = c_.hidden_size,
+  hc_in(n, ws_.head_x.data(), ws_.head_pre.data(), m_.weights_.norm, u);
+  project_to_host(u, n, m_.weights_.head, logits);
+}
+
+// fp32 rows of the host from bf16 rows.
+void ForwardPass::project_to_host(const Bf16* x, int64_t n, const WeightMatrix& w,
+                                  std::span<float> y) {
+  kernels::LinearArgs linear{.x = x,
+                             .x_stride = w.cols,
                              .num_tokens = n,
                              .quantize_input = false,
                              .num_targets = 1,
                              .targets = {},
                              .stream = stream_};
-  float* out = stream_->output(logits.data(), n * c_.vocab_size);
-  linear.targets[0] = {.w = m_.weights_.head, .y_f32 = out, .y_stride = c_.vocab_size};
+  float* out = stream_->output(y.data(), n * w.rows);
+  linear.targets[0] = {.w = w, .y_f32 = out, .y_stride = w.rows};
   ops_.run(linear);
 }
 
-void ForwardPass::hc_in(const RowSet& rows, const Bf16* x, const float* pre, const uint8_t* norm,
+void ForwardPass::hc_in(int64_t num_rows, const Bf16* x, const float* pre, const uint8_t* norm,
                         Bf16* u) {
   ops_.run(kernels::HcInArgs{.x = x,
                              .pre = pre,
                              .w = norm,
                              .u = u,
-                             .num_tokens = rows.num_rows,
+                             .num_tokens = num_rows,
                              .copies = c_.hc_mult,
                              .hidden = c_.hidden_size,
                              .eps = c_.rms_norm_eps,

@@ -1,5 +1,5 @@
 // One forward pass: turns a batch into row sets, runs the encoder layers on all rows, the decoder
-// layers on those that need them, and the head.  Owned and called by Model.
+// layers on those that need them, and the head; and one draft round.  Owned and called by Model.
 #pragma once
 
 #include <map>
@@ -48,15 +48,20 @@ class ForwardPass {
   explicit ForwardPass(const Model& model);
 
   Status run(const Batch& batch, std::span<float> logits, LayerProbe* probe);
+  Status run_draft(std::span<const DraftSegment> segments, DraftSampler& sampler,
+                   std::span<Draft> drafts);
 
  private:
-  // ---- forward_pass.cc: rows, layers, the border between encoder and decoder, the head
+  // ---- forward_rows.cc
   void collect_rows(const Batch& batch);
   void collect_decoder_rows(const Batch& batch);
   void upload_rows(RowSet& rows);
-  void run_rows(const Batch& batch, std::span<float> logits, LayerProbe* probe);
   void fill_rope(const std::vector<int64_t>& positions, bool compressed, RopeTable& out);
+
+  // ---- forward_pass.cc: layers, the border between encoder and decoder, the head
+  void run_rows(const Batch& batch, std::span<float> logits, LayerProbe* probe);
   void embed();
+  void embed_rows(int64_t n, const Bf16* const* given);
   void run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, LayerProbe* probe);
   void show_stream(LayerProbe& probe, bool before, int32_t layer, const RowSet& rows, Bf16* x,
                    float* pre);
@@ -65,7 +70,8 @@ class ForwardPass {
   void write_global_rows(int32_t layer, const Bf16* x, const float* pre);
   int64_t gather_head_rows(const Batch& batch, const RowSet& rows, Bf16* x, float* pre);
   void head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre, std::span<float> logits);
-  void hc_in(const RowSet& rows, const Bf16* x, const float* pre, const uint8_t* norm, Bf16* u);
+  void project_to_host(const Bf16* x, int64_t n, const WeightMatrix& w, std::span<float> y);
+  void hc_in(int64_t num_rows, const Bf16* x, const float* pre, const uint8_t* norm, Bf16* u);
   void hc_mix(const RowSet& rows, const Bf16* x, const HyperConnectionWeights& w, float* pre);
   void hc_out(const RowSet& rows, const Bf16* y, Bf16* x);
   void rms_norm(const Bf16* x, const uint8_t* w, int64_t rows, int64_t hidden, Bf16* y);
@@ -74,6 +80,7 @@ class ForwardPass {
   void copy_stream_rows();
 
   // ---- forward_attention.cc
+  bool is_draft_stage(int32_t layer) const { return layer >= c_.num_layers; }
   void attention(int32_t layer, RowSet& rows, const Bf16* u, Bf16* y, LayerProbe* probe);
   void project_queries(const LayerWeights& w, int32_t layer, RowSet& rows, const Bf16* u);
   void choose_rows(int32_t layer, RowSet& rows, const Bf16* u, LayerProbe* probe);
@@ -89,6 +96,16 @@ class ForwardPass {
   Bf16* project_rows(int32_t layer, const RowSet& rows, const GroupSet& groups, const Bf16* u);
   void store_open_rows(int32_t layer, const RowSet& rows);
   void pack_groups(int32_t layer, const RowSet& rows, const GroupSet& groups, Bf16* latent);
+
+  // ---- forward_draft.cc
+  void choose_draft_rows(const RowSet& rows);
+  void capture_draft_input(int32_t layer, const RowSet& rows, const Bf16* x);
+  void store_draft_rows();
+  void run_stages(std::span<const DraftSegment> segments);
+  void draft_head(std::span<const DraftSegment> segments);
+  Status choose_drafts(std::span<const DraftSegment> segments, DraftSampler& sampler,
+                       std::span<Draft> drafts);
+  Status judge_drafts(std::span<const DraftSegment> segments, std::span<Draft> drafts);
 
   // ---- forward_engram.cc, forward_moe.cc
   void hash_engram_rows();
@@ -115,6 +132,26 @@ class ForwardPass {
   std::vector<kernels::PagedRows> paged_;    // [runs]
   std::vector<kernels::EngramRun> engram_runs_;
   CopyList image_copies_;
+
+  // Rows of the draft windows that a batch makes: the last window of every run.
+  struct DraftRow {
+    int64_t row;  // of the decoder's rows
+    std::byte* state;
+  };
+  std::vector<DraftRow> draft_rows_;
+  std::vector<int64_t> draft_positions_;
+  std::vector<float> equal_shares_;  // the weights of a mean over copies
+
+  // A draft round
+  RowSet draft_;  // rope[0] also serves draft_rows_
+  int64_t num_draft_rows_ = 0;
+  struct MarkovRow {
+    size_t segment;
+    int64_t row;  // of draft_logits_
+  };
+  std::vector<MarkovRow> markov_rows_;
+  std::vector<float> draft_logits_, markov_logits_;  // [rows, vocab]
+  std::vector<float> confidence_;
 };
 
 }  // namespace fathom::model

@@ -100,16 +100,28 @@ class Binder {
   }
 
   LayerWeights layer(int32_t l) const {
-    const std::string p = "layers." + std::to_string(l) + ".";
+    const bool is_stage = l >= config_.num_layers;
+    const std::string p = is_stage ? "mtp." + std::to_string(l - config_.num_layers) + "."
+                                   : "layers." + std::to_string(l) + ".";
     LayerWeights w;
     w.attn_norm = bytes(p + "attn_norm.weight");
     w.ffn_norm = bytes(p + "ffn_norm.weight");
     w.hc_attn = hyper_connection(p + "hc_attn");
     w.hc_ffn = hyper_connection(p + "hc_ffn");
     w.attn = attention(p + "attn.", l);
-    w.moe = moe(p + "ffn.", config_.num_experts);
+    w.moe = moe(p + "ffn.", is_stage ? config_.dspark_num_experts : config_.num_experts);
     if (config_.engram_index(l) >= 0) w.engram = engram(p + "engram.");
     return w;
+  }
+
+  DraftWeights draft() const {
+    const std::string last = "mtp." + std::to_string(config_.num_draft_stages - 1) + ".";
+    return {.main_proj = matrix("mtp.0.main_proj"),
+            .main_norm = bytes("mtp.0.main_norm.weight"),
+            .norm = bytes(last + "norm.weight"),
+            .markov_embed = bytes(last + "markov_head.embed.weight"),
+            .markov_head = matrix(last + "markov_head.head"),
+            .confidence = matrix(last + "confidence_head.proj")};
   }
 
  private:
@@ -127,7 +139,10 @@ ModelWeights bind_weights(const ModelConfig& config, const weights::Checkpoint& 
   w.embed = binder.bytes("embed.weight");
   w.norm = binder.bytes("norm.weight");
   w.head = binder.matrix("head");
-  for (int32_t l = 0; l < config.num_layers; ++l) w.layers.push_back(binder.layer(l));
+  for (int32_t l = 0; l < config.num_layers + config.num_draft_stages; ++l) {
+    w.layers.push_back(binder.layer(l));
+  }
+  if (config.num_draft_stages > 0) w.draft = binder.draft();
   return w;
 }
 

@@ -71,11 +71,21 @@ struct LayerWeights {
   EngramWeights engram;  // Engram layers
 };
 
+// The draft module beside its stages (docs/spec/model.md 8.1).
+struct DraftWeights {
+  WeightMatrix main_proj;
+  const uint8_t* main_norm = nullptr;
+  const uint8_t* norm = nullptr;
+  const uint8_t* markov_embed = nullptr;  // bf16 [vocab, rank]
+  WeightMatrix markov_head, confidence;
+};
+
 struct ModelWeights {
   const uint8_t* embed = nullptr;  // bf16 [vocab, hidden]
   const uint8_t* norm = nullptr;
   WeightMatrix head;
-  std::vector<LayerWeights> layers;
+  std::vector<LayerWeights> layers;  // then the draft stages
+  DraftWeights draft;                // if there are any
 };
 
 // The checkpoint must have passed check_tensors; it, `placement` and the lists in the result must

@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "model/forward_pass.h"
 #include "model/rope_freqs.h"
@@ -81,7 +83,18 @@ void Model::set_history(std::byte* state, int64_t position, std::span<int32_t> i
 }
 
 Status Model::forward(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
+  FATHOM_CHECK(!batch.keep_draft_rows || config_.num_draft_stages > 0) << "no draft module";
   return pass_->run(batch, logits, probe);
+}
+
+int32_t Model::max_drafts() const {
+  if (config_.num_draft_stages == 0) return 0;
+  return std::min(config_.dspark_block_size, int32_t{StateLayout::kMaxDrafts});
+}
+
+Status Model::draft(std::span<const DraftSegment> segments, DraftSampler& sampler,
+                    std::span<Draft> drafts) {
+  return pass_->run_draft(segments, sampler, drafts);
 }
 
 }  // namespace fathom::model

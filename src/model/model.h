@@ -58,6 +58,15 @@ class Model {
   // later call fails too.
   Status forward(const Batch& batch, std::span<float> logits, LayerProbe* probe = nullptr);
 
+  // Drafts a sequence may have in one round; 0: the model has no draft module.
+  int32_t max_drafts() const;
+  // One draft round (docs/spec/model.md 8.3) for all `segments` together: drafts[s] are what may
+  // follow the anchor of segment s, as `sampler` chose them, and how sure the model is of each. A
+  // segment's drafts do not depend on the others, and the first of them not on num_drafts. Reads
+  // STATE, writes nothing; the caller's vectors in `drafts` keep their memory. Errors as forward.
+  Status draft(std::span<const DraftSegment> segments, DraftSampler& sampler,
+               std::span<Draft> drafts);
+
  private:
   friend class ForwardPass;
   Model(ModelConfig config, std::vector<int32_t> class_map, kernels::Ops ops, int32_t block_tokens,

@@ -34,6 +34,7 @@ struct RowsOnDevice {
   const int32_t* run = nullptr;
   const int64_t* position = nullptr;
   const int64_t* first_window = nullptr;
+  const int64_t* last_window = nullptr;
   const uint8_t* is_image = nullptr;
   std::map<int32_t, const int64_t*> visible;
 };
@@ -44,8 +45,11 @@ struct RowSet {
   std::vector<int32_t> run;           // [num_rows]
   std::vector<int64_t> position;      // [num_rows]
   std::vector<int64_t> first_window;  // [num_rows]
-  std::vector<uint8_t> is_image;      // [num_rows] of the encoder's rows
+  // [num_rows] its own position, but in a draft block, whose rows see each other: the block's last.
+  std::vector<int64_t> last_window;
+  std::vector<uint8_t> is_image;  // [num_rows] of the encoder's rows
   bool any_image = false;
+  int64_t max_window = 0;  // no row has more window rows
   std::map<int32_t, std::vector<int64_t>>
       visible;        // ratio -> [num_rows] compressed rows a query sees
   RopeTable rope[2];  // 0: ratio-0 layers, 1: compressed layers
@@ -54,6 +58,8 @@ struct RowSet {
   void clear();
   // Adds the rows [start, start + num_rows) of a run; first_row is set here.
   void add(Run run, int64_t window);
+  // Adds a draft block, which reads the window before it from its floor on.
+  void add_block(Run run, int64_t window);
   // Adds rows to the last run, whose end they continue.
   void extend(const Run& more, int64_t window);
   // visible[ratio] for every ratio of the config.

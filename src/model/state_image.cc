@@ -12,24 +12,23 @@ namespace fathom::model {
 namespace {
 
 constexpr uint32_t kMagic = 0x49534846;  // "FHSI"
-constexpr uint32_t kVersion = 2;
-constexpr int64_t kOpenRows = StateLayout::kOpenRows - 1;  // ratio + longest rollback - 1
-constexpr int64_t kHistory = StateLayout::kHistory - 1;
+constexpr uint32_t kVersion = 3;
 
 struct Header {
   uint32_t magic = kMagic, version = kVersion;
-  int64_t position = 0, tail_start = 0, bytes = 0;
+  int64_t position = 0, tail_start = 0, draft_floor = 0, bytes = 0;
   uint32_t decoder_windows = 0, num_layers = 0, hidden = 0, head_dim = 0, window = 0, copies = 0;
   uint32_t index_head_dim = 0, num_sources = 0;
-  uint32_t open_rows = kOpenRows, history = kHistory;
+  uint32_t num_draft_stages = 0, history = 0;
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-Header make_header(const ModelConfig& c, int64_t position, int64_t tail_start,
+Header make_header(const ModelConfig& c, int64_t position, int64_t tail_start, int64_t draft_floor,
                    bool decoder_windows) {
   Header h;
   h.position = position;
   h.tail_start = tail_start;
+  h.draft_floor = draft_floor;
   h.decoder_windows = decoder_windows ? 1 : 0;
   h.num_layers = static_cast<uint32_t>(c.num_layers);
   h.hidden = static_cast<uint32_t>(c.hidden_size);
@@ -38,6 +37,8 @@ Header make_header(const ModelConfig& c, int64_t position, int64_t tail_start,
   h.copies = static_cast<uint32_t>(c.hc_mult);
   h.index_head_dim = static_cast<uint32_t>(c.index_head_dim);
   h.num_sources = static_cast<uint32_t>(c.kv_source_layers.size());
+  h.num_draft_stages = static_cast<uint32_t>(c.num_draft_stages);
+  h.history = static_cast<uint32_t>(c.engram_max_ngram_size > 1 ? c.engram_max_ngram_size - 1 : 0);
   return h;
 }
 
@@ -76,15 +77,21 @@ void for_each_piece(const ModelConfig& c, const StateLayout& sl, const KvLayout&
       fn(sl.ring(state, l) + p % sl.ring_size() * sl.window_row_bytes(), sl.window_row_bytes());
     }
   }
+  for (int32_t s = 0; s < c.num_draft_stages; ++s) {
+    for (int64_t p = h.draft_floor; p < end; ++p) {
+      fn(sl.ring(state, c.num_layers + s) + p % sl.ring_size() * sl.window_row_bytes(),
+         sl.window_row_bytes());
+    }
+  }
   for (const int32_t l : c.kv_source_layers) {
-    if (c.compress_ratios[static_cast<size_t>(l)] == 1) continue;
-    for (int64_t p = std::max<int64_t>(0, end - kOpenRows); p < end; ++p) {
+    const int64_t ratio = c.compress_ratios[static_cast<size_t>(l)];
+    for (int64_t p = end / ratio * ratio; p < end; ++p) {
       const int64_t bytes = c.head_dim * int64_t{sizeof(float)};
       fn(sl.open_k(state, l, p), bytes);
       fn(sl.open_s(state, l, p), bytes);
     }
   }
-  for (int64_t p = std::max<int64_t>(0, end - kHistory); p < end; ++p) {
+  for (int64_t p = std::max<int64_t>(0, end - h.history); p < end; ++p) {
     fn(sl.engram_id(state, p), int64_t{sizeof(int32_t)});
   }
   for (int64_t p = first; p < end; ++p) {
@@ -110,18 +117,20 @@ struct ImageSize {
 ImageSize image_size(const ModelConfig& c, const Header& h) {
   const int64_t rows = std::min<int64_t>(h.position, c.sliding_window);
   const int64_t layers = h.decoder_windows != 0 ? c.num_layers : c.first_decoder_layer();
+  const int64_t draft_rows = c.num_draft_stages * (h.position - h.draft_floor);
   int64_t open = 0, tail = 0;
   for (const int32_t l : c.kv_source_layers) {
     const int64_t ratio = c.compress_ratios[static_cast<size_t>(l)];
-    if (ratio > 1) open += std::min(h.position, kOpenRows) * 2 * c.head_dim * int64_t{4};
+    open += h.position % ratio * 2 * c.head_dim * int64_t{4};
     tail += (h.position / ratio - h.tail_start / ratio) *
             (kernels::row_bytes(kernels::RowFormat::kFp4Kv, c.head_dim) +
              kernels::row_bytes(kernels::RowFormat::kFp4Key, c.index_head_dim));
   }
   const int64_t held = int64_t{c.hc_mult} * (c.hidden_size * int64_t{2} + 4) + 1;
-  const int64_t before = int64_t{sizeof(Header)} + open +
-                         layers * rows * kernels::row_bytes(kernels::RowFormat::kFp8, c.head_dim);
-  return {before, before + std::min(h.position, kHistory) * 4 + rows * held + tail};
+  const int64_t before =
+      int64_t{sizeof(Header)} + open +
+      (layers * rows + draft_rows) * kernels::row_bytes(kernels::RowFormat::kFp8, c.head_dim);
+  return {before, before + std::min<int64_t>(h.position, h.history) * 4 + rows * held + tail};
 }
 
 bool tail_starts_at_a_group(const ModelConfig& c, const Header& h) {
@@ -133,7 +142,7 @@ bool tail_starts_at_a_group(const ModelConfig& c, const Header& h) {
 // They become addresses of table rows.
 bool engram_ids_are_classes(const ModelConfig& c, const Header& h, const std::byte* ids) {
   if (c.engram_layers.empty()) return true;
-  for (int64_t i = 0; i < std::min(h.position, kHistory); ++i) {
+  for (int64_t i = 0; i < std::min<int64_t>(h.position, h.history); ++i) {
     int32_t id = 0;
     std::memcpy(&id, ids + i * int64_t{sizeof id}, sizeof id);
     if (id < kDeadId || id >= c.engram_compressed_vocab_size) return false;
@@ -146,9 +155,12 @@ bool engram_ids_are_classes(const ModelConfig& c, const Header& h, const std::by
 std::vector<std::byte> save_state(const ModelConfig& config, const StateLayout& state_layout,
                                   const KvLayout& kv_layout, Stream& stream, std::byte* state,
                                   const std::byte* const* blocks, int64_t position,
-                                  bool decoder_windows) {
+                                  bool decoder_windows, int64_t draft_floor) {
   const int64_t tail_start = position / kv_layout.block_tokens() * kv_layout.block_tokens();
-  Header header = make_header(config, position, tail_start, decoder_windows);
+  const bool has_draft_rows = decoder_windows && config.num_draft_stages > 0;
+  const int64_t first_draft =
+      has_draft_rows ? std::max(draft_floor, position - state_layout.window()) : position;
+  Header header = make_header(config, position, tail_start, first_draft, decoder_windows);
   header.bytes = int64_t{sizeof(Header)};
   for_each_piece(config, state_layout, kv_layout, state, blocks, header,
                  [&](const void*, int64_t n) { header.bytes += n; });
@@ -177,11 +189,14 @@ Result<StateImageInfo> inspect_state_image(const ModelConfig& config,
   if (h.version != kVersion) return refuse("another version wrote it");
   if (h.bytes != static_cast<int64_t>(image.size()))
     return refuse("its length differs from its header");
-  Header want = make_header(config, h.position, h.tail_start, h.decoder_windows != 0);
+  Header want =
+      make_header(config, h.position, h.tail_start, h.draft_floor, h.decoder_windows != 0);
   want.bytes = h.bytes;
   if (!(want == h)) return refuse("it belongs to a model of another shape");
   if (h.position < 0 || h.position > config.max_position_embeddings || h.tail_start < 0 ||
-      h.tail_start > h.position || !tail_starts_at_a_group(config, h)) {
+      h.tail_start > h.position || !tail_starts_at_a_group(config, h) ||
+      h.draft_floor < std::max<int64_t>(0, h.position - config.sliding_window) ||
+      h.draft_floor > h.position) {
     return refuse("bad positions");
   }
   const ImageSize size = image_size(config, h);
@@ -189,7 +204,7 @@ Result<StateImageInfo> inspect_state_image(const ModelConfig& config,
   if (!engram_ids_are_classes(config, h, image.data() + size.history_offset)) {
     return refuse("an Engram class is out of range");
   }
-  return StateImageInfo{h.position, h.decoder_windows != 0, h.tail_start};
+  return StateImageInfo{h.position, h.decoder_windows != 0, h.tail_start, h.draft_floor};
 }
 
 void restore_state(const ModelConfig& config, const StateLayout& state_layout,

@@ -46,6 +46,10 @@ struct Workspace {
   WorkBuffer<float> head_pre{device};  // copies
   WorkBuffer<uint8_t> image{device};   // of the decoder's rows, 1
   WorkBuffer<Bf16> closed{device};     // head_dim: latents without gaps
+  // Drafts
+  WorkBuffer<Bf16> draft_main{device};    // target layers * hidden
+  WorkBuffer<Bf16> draft_judged{device};  // hidden + markov rank: input of the confidence head
+  WorkBuffer<Bf16> markov_e{device};      // markov rank
   // Lists that the host makes
   std::vector<uint8_t*> row_dst;
   std::vector<const float*> pool_k_rows, pool_s_rows;

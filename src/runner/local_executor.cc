@@ -364,7 +364,7 @@ Status LocalExecutor::save(const StepPlan& plan, StepResult& result) {
     try {
       std::vector<std::byte> image = model::save_state(
           model_.config(), model_.state_layout(), model_.kv_layout(), model_.stream(),
-          slot.state.data(), slot.blocks.data(), slot.position, s.decoder_windows);
+          slot.state.data(), slot.blocks.data(), slot.position, s.decoder_windows, slot.position);
       FATHOM_TRY(model_.stream().synchronize());
       const auto bytes = static_cast<int64_t>(image.size());
       result.saved.reserve(plan.saves.size());

@@ -30,14 +30,15 @@ TestModel open_demo(Isa isa) {
                          {.isa = isa, .block_tokens = 128});
 }
 
-// Greedy ids from the golden prompt; calls `first` with the first token's logits.
+// Greedy ids from the golden prompt; calls `first` with the sequence and the first token's logits.
 template <class First>
 std::vector<int32_t> greedy(TestModel& model, const GoldenRow& row, bool replay, size_t n,
                             First first) {
   TestSequence s(model);
-  StepOptions options{.replay = replay, .prompt_tokens = static_cast<int64_t>(row.ids.size())};
+  const StepOptions options{
+      .replay = replay, .prompt_tokens = static_cast<int64_t>(row.ids.size()), .drafts = true};
   std::vector<float> logits = s.step(row.ids, options);
-  first(logits);
+  first(s, logits);
   std::vector<int32_t> out{argmax(logits)};
   while (out.size() < n) {
     const int32_t last = out.back();
@@ -46,7 +47,7 @@ std::vector<int32_t> greedy(TestModel& model, const GoldenRow& row, bool replay,
   return out;
 }
 
-TEST(Demo, ReferenceOperationsGiveTheGoldenIdsAndLogitsInBothModes) {
+TEST(Demo, ReferenceOperationsGiveTheGoldenIdsLogitsAndDraftsInBothModes) {
   TestModel model = open_demo(Isa::kReference);
   const auto rows = text_rows();
   EXPECT_EQ(rows.size(), 18u);
@@ -54,9 +55,12 @@ TEST(Demo, ReferenceOperationsGiveTheGoldenIdsAndLogitsInBothModes) {
     for (const bool replay : {false, true}) {
       SCOPED_TRACE(row.id + (replay ? " replay" : " exact"));
       const auto& golden = row.mode[replay ? 1 : 0].at("numpy");
-      const auto ids = greedy(model, row, replay, 64, [&](std::span<const float> logits) {
-        expect_top(logits, golden.at("top20"));
-      });
+      const auto ids =
+          greedy(model, row, replay, 64, [&](TestSequence& s, std::span<const float> logits) {
+            expect_top(logits, golden.at("top20"));
+            const auto drafts = draft_greedily(model, {s.draft_segment(argmax(logits), 5)});
+            expect_drafts(drafts[0], golden.at("drafts"), golden.at("confidence"));
+          });
       EXPECT_EQ(ids, to_ids(golden.at("greedy")));
     }
   }
@@ -79,7 +83,8 @@ TEST_P(DemoFast, SafeTokensAreTheGoldenOnes) {
       const auto safe = mode.at("safe_tokens").to_number<size_t>();
       auto want = to_ids(mode.at("numpy").at("greedy"));
       want.resize(safe);
-      const auto got = greedy(model, row, replay, safe, [](std::span<const float>) {});
+      const auto got =
+          greedy(model, row, replay, safe, [](TestSequence&, std::span<const float>) {});
       EXPECT_EQ(got, want) << row.id << (replay ? " replay" : " exact");
     }
   }

@@ -102,4 +102,19 @@ inline void expect_trace(Recorder& got, const boost::json::value& trace) {
   }
 }
 
+inline std::vector<double> to_numbers(const boost::json::value& v) {
+  return boost::json::value_to<std::vector<double>>(v);
+}
+
+// Confidences are printed with 4 digits.
+inline void expect_drafts(const model::Draft& got, const boost::json::value& tokens,
+                          const boost::json::value& confidence) {
+  EXPECT_EQ(got.tokens, to_ids(tokens));
+  const std::vector<double> want = to_numbers(confidence);
+  ASSERT_EQ(got.confidence.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(got.confidence[i]), want[i], 5.1e-5) << "draft " << i;
+  }
+}
+
 }  // namespace fathom::test

@@ -3,7 +3,7 @@
 //
 // Every test does two things: with the part as it was restored, the logits are those of a sequence
 // that was never moved; with the part missing or stale they are not, so a bug there would be seen.
-// Draft rings come with drafts; nothing is stored for them yet.
+// Draft rings change no logits: draft_test.cc has them.
 
 #include <cstring>
 

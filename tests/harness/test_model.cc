@@ -1,6 +1,7 @@
 #include "harness/test_model.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "model/class_map.h"
@@ -77,6 +78,7 @@ model::Segment TestSequence::segment(std::span<const int32_t> ids, const StepOpt
     s.decoder_floor = std::max<int64_t>(0, options.prompt_tokens - rows);
   }
   position_ = end;
+  if (options.drafts) draft_rows_.add(s);
   return s;
 }
 
@@ -90,9 +92,9 @@ void TestSequence::reserve(int64_t end) {
 
 std::vector<std::byte> TestSequence::save(bool decoder_windows) {
   const model::Model& m = model_.model();
-  std::vector<std::byte> image =
-      model::save_state(m.config(), m.state_layout(), m.kv_layout(), m.stream(), state_.data(),
-                        block_table_.data(), position_, decoder_windows);
+  std::vector<std::byte> image = model::save_state(
+      m.config(), m.state_layout(), m.kv_layout(), m.stream(), state_.data(), block_table_.data(),
+      position_, decoder_windows, draft_rows_.floor(position_));
   FATHOM_CHECK(m.stream().synchronize().ok());
   return image;
 }
@@ -112,11 +114,12 @@ void TestSequence::resume(std::span<const std::byte> image, const TestSequence& 
                        state_.data(), block_table_.data());
   FATHOM_CHECK(m.stream().synchronize().ok());
   position_ = info.position;
+  draft_rows_ = {info.draft_floor, info.position};
   pages_from_ = std::max(cached, info.position);
 }
 
 std::vector<float> TestSequence::step(std::span<const int32_t> ids, const StepOptions& options) {
-  return forward(model_, {segment(ids, options)}, options.probe);
+  return forward(model_, {segment(ids, options)}, options.probe, options.drafts);
 }
 
 std::vector<std::byte> TestSequence::pages() const {
@@ -127,14 +130,47 @@ std::vector<std::byte> TestSequence::pages() const {
   return all;
 }
 
+bool TestSequence::equal_pages(const TestSequence& other) const {
+  const model::KvLayout& layout = model_.model().kv_layout();
+  const std::byte* const* tables[2] = {block_table_.data(), other.block_table_.data()};
+  for (const int32_t l : model_.config().kv_source_layers) {
+    const int64_t num_rows = position_ / model_.config().compress_ratios[static_cast<size_t>(l)];
+    for (const bool keys : {false, true}) {
+      kernels::PagedRows rows[2];
+      for (const int i : {0, 1}) {
+        rows[i] = keys ? layout.key_rows(l, tables[i]) : layout.kv_rows(l, tables[i]);
+      }
+      for (int64_t g = 0; g < num_rows; ++g) {
+        const auto bytes = static_cast<size_t>(rows[0].row_bytes);
+        if (std::memcmp(rows[0].row(g), rows[1].row(g), bytes) != 0) return false;
+      }
+    }
+  }
+  return position_ == other.position_;
+}
+
 std::vector<float> forward(TestModel& model, std::vector<model::Segment> segments,
-                           model::LayerProbe* probe) {
-  const model::Batch batch{std::move(segments)};
+                           model::LayerProbe* probe, bool keep_draft_rows) {
+  const model::Batch batch{std::move(segments), keep_draft_rows};
   std::vector<float> logits(static_cast<size_t>(model::Model::num_logit_rows(batch)) *
                             static_cast<size_t>(model.config().vocab_size));
   const Status status = model.model().forward(batch, logits, probe);
   FATHOM_CHECK(status.ok()) << status.to_string();
   return logits;
+}
+
+std::vector<model::Draft> draft_greedily(TestModel& model,
+                                         std::vector<model::DraftSegment> segments) {
+  class Greedy : public model::DraftSampler {
+   public:
+    int32_t choose(size_t, int32_t, std::span<const float> logits) override {
+      return argmax(logits);
+    }
+  } greedy;
+  std::vector<model::Draft> drafts(segments.size());
+  const Status status = model.model().draft(segments, greedy, drafts);
+  FATHOM_CHECK(status.ok()) << status.to_string();
+  return drafts;
 }
 
 int32_t argmax(std::span<const float> logits) {

@@ -51,6 +51,7 @@ struct StepOptions {
   int64_t prompt_tokens = 0;  // 0: exact
   int64_t replay_rows = 0;    // 0: the window
   int64_t window_floor = 0;   // as model::Segment
+  bool drafts = false;        // keep the draft windows
   std::vector<uint8_t> is_image = {};
   std::vector<const Bf16*> embeddings = {};
   model::LayerProbe* probe = nullptr;
@@ -66,7 +67,14 @@ class TestSequence {
   std::vector<float> step(std::span<const int32_t> ids, const StepOptions& options = {});
   int64_t position() const { return position_; }
   // Takes the last `n` rows back, as those of drafts that were not accepted.
-  void roll_back(int64_t n) { position_ -= n; }
+  void roll_back(int64_t n) {
+    position_ -= n;
+    draft_rows_.cut(position_);
+  }
+  // What a draft round after `anchor` wants to know.
+  model::DraftSegment draft_segment(int32_t anchor, int32_t num_drafts) {
+    return {state_.data(), position_, draft_rows_.floor(position_), anchor, num_drafts};
+  }
   // STATE as an image (model/state_image.h).
   std::vector<std::byte> save(bool decoder_windows);
   // Continues from an image on a copy of the pages of the first `cached` positions of another
@@ -75,6 +83,9 @@ class TestSequence {
   std::span<const std::byte> state() const { return state_; }
   // The bytes of all blocks in use, in order.
   std::vector<std::byte> pages() const;
+  // Whether the rows of all complete groups below position() are those of the other, which is as
+  // far.
+  bool equal_pages(const TestSequence& other) const;
 
  private:
   TestModel& model_;
@@ -85,11 +96,16 @@ class TestSequence {
 
   int64_t position_ = 0;
   int64_t pages_from_ = 0;
+  model::DraftRows draft_rows_;
 };
 
 // One forward over several sequences.
 std::vector<float> forward(TestModel& model, std::vector<model::Segment> segments,
-                           model::LayerProbe* probe = nullptr);
+                           model::LayerProbe* probe = nullptr, bool keep_draft_rows = false);
+
+// One draft round in which every row gives its likeliest token.
+std::vector<model::Draft> draft_greedily(TestModel& model,
+                                         std::vector<model::DraftSegment> segments);
 
 // Index of the greatest value, the lower one on ties.
 int32_t argmax(std::span<const float> logits);

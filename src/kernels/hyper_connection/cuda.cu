@@ -114,6 +114,7 @@ __global__ void __launch_bounds__(kThreads) hc_in_kernel(HcInArgs args) {
     u[i] = h;  // read again by the same thread only
     squares += static_cast<double>(to_float(h)) * static_cast<double>(to_float(h));
   }
+  if (args.w == nullptr) return;
   squares = cuda::block_sum<kWarps>(squares, partial);
   const float r = cuda::rsqrt_mean_rounded(squares, hidden, args.eps);
   for (int64_t i = threadIdx.x; i < hidden; i += kThreads) {

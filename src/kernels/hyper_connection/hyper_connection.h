@@ -33,11 +33,11 @@ inline constexpr int64_t kMaxCopies = 8;
 std::span<const Kernel<HcMixArgs>> hc_mix_kernels(DeviceKind kind);
 
 // The input of a sublayer: the copies collapsed, then normed.
-//   h = bf16( sum_k pre[k] X[k] ),  u = rms_norm(h; w, eps)
+//   h = bf16( sum_k pre[k] X[k] ),  u = rms_norm(h; w, eps), or u = h without w
 struct HcInArgs {
   const Bf16* x;     // [num_tokens, copies, hidden]
   const float* pre;  // [num_tokens, copies]
-  const uint8_t* w;  // bf16 [hidden], any alignment
+  const uint8_t* w;  // bf16 [hidden], any alignment; nullptr: no norm
   Bf16* u;           // [num_tokens, hidden]
   int64_t num_tokens;
   int64_t copies;

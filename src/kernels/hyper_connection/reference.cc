@@ -87,6 +87,7 @@ void hc_in_reference(const HcInArgs& args) {
       u[i] = to_bf16(static_cast<float>(sum));
       squares += static_cast<double>(to_float(u[i])) * static_cast<double>(to_float(u[i]));
     }
+    if (args.w == nullptr) return;
     const float r = rsqrt_mean_rounded(squares, args.hidden, args.eps);
     for (int64_t i = 0; i < args.hidden; ++i) {
       u[i] = to_bf16(load_bf16(args.w, i) * (to_float(u[i]) * r));
