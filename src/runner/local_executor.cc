@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -24,6 +23,8 @@ Status nan_error(int64_t position) {
 Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(model::Model& model,
                                                              const ExecutorOptions& options) {
   FATHOM_CHECK(options.num_slots >= 1 && options.num_blocks >= 1);
+  FATHOM_CHECK(options.max_draft >= 0 && options.max_draft <= model.max_drafts())
+      << options.max_draft;
   FATHOM_ASSIGN(auto storage, kvtier::PagedStorage::create(model.kv_layout().block_bytes(),
                                                            options.num_blocks, model.device()));
   std::vector<Buffer> states;
@@ -40,10 +41,12 @@ LocalExecutor::LocalExecutor(model::Model& model, const ExecutorOptions& options
                              std::vector<Buffer> states)
     : model_(model),
       storage_(std::move(storage)),
-      sampler_(model.config().vocab_size),
       grammars_(options.grammars),
       masks_(options.asynchronous),
-      slots_(static_cast<size_t>(options.num_slots)) {
+      max_draft_(options.max_draft),
+      slots_(static_cast<size_t>(options.num_slots)),
+      sampler_(model.config().vocab_size, options.accept_hook),
+      draft_round_(model, sampler_, slots_, options.draft_temperatures) {
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].state = std::move(states[i]);
   if (options.asynchronous) thread_ = std::thread([this] { work(); });
 }
@@ -123,9 +126,13 @@ void LocalExecutor::run(const StepPlan& plan, StepResult& result) {
 
 Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
   prepare(plan);
+  choose_drafts(plan);
   model::Batch& batch = batch_;
   batch.segments.clear();
-  for (const SegmentPlan& s : plan.segments) batch.segments.push_back(bind(plan, s));
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    batch.segments.push_back(bind(plan, plan.segments[i], num_drafts_[i]));
+  }
+  batch.keep_draft_rows = max_draft_ > 0;
   const auto vocab = static_cast<size_t>(model_.config().vocab_size);
   const auto num_logits = static_cast<size_t>(model::Model::num_logit_rows(batch));
   if (logits_.size() < num_logits * vocab) logits_.resize(num_logits * vocab);
@@ -144,11 +151,18 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const SegmentPlan& s = plan.segments[i];
     const auto rows = static_cast<size_t>(batch.segments[i].num_logits);
-    slots_[static_cast<size_t>(s.slot)].position = s.end();
+    Slot& slot = slots_[static_cast<size_t>(s.slot)];
+    if (max_draft_ > 0) slot.draft_rows.add(batch.segments[i]);
+    if (!s.continues) slot.position = s.end();
     if (s.prompt_logprobs >= 0) add_prompt_logprobs(plan, s, rest.first(rows * vocab), result);
-    if (s.sample) result.tokens.push_back(sample(s, rest.subspan((rows - 1) * vocab, vocab)));
+    const size_t num_sampled = s.continues ? rows : 1;
+    if (s.sample && rows > 0) {
+      sample(s, num_drafts_[i], rest.subspan((rows - num_sampled) * vocab, num_sampled * vocab),
+             result);
+    }
     rest = rest.subspan(rows * vocab);
   }
+  FATHOM_TRY(draft(plan, result));
   return save(plan, result);
 }
 
@@ -172,10 +186,15 @@ void LocalExecutor::prepare(const StepPlan& plan) {
         (std::ssize(start.prompt) + start.max_tokens) / model_.kv_layout().block_tokens() + 1));
     slot.stop_ids = start.stop_ids;
     slot.media = start.media;
+    slot.max_tokens = start.max_tokens;
     slot.error = {};
     slot.last_token = 0;
     slot.position = 0;
     slot.pending_image = nullptr;
+    slot.is_over = false;
+    slot.draft_rows = {};
+    slot.drafts.clear();
+    slot.offer.num = 0;
     start_guide(start, slot);
   }
   for (const StateLoad& load : plan.loads) {
@@ -210,132 +229,30 @@ void LocalExecutor::start_guide(const SlotStart& start, Slot& slot) const {
   }
 }
 
-model::Segment LocalExecutor::bind(const StepPlan& step, const SegmentPlan& plan) {
+void LocalExecutor::sample(const SegmentPlan& plan, int32_t num_drafts,
+                           std::span<const float> logits, StepResult& result) {
   Slot& slot = slots_[static_cast<size_t>(plan.slot)];
-  const std::span<const int32_t> ids = step.ids_of(plan);
-  slot.ids.assign(ids.begin(), ids.end());
-  for (int32_t& id : slot.ids) {
-    if (id == kPendingToken) id = slot.last_token;
-  }
-  for (const BlockId block : step.blocks_of(plan)) {
-    slot.blocks.push_back(storage_->block(block));
-  }
-  if (slot.pending_image != nullptr) {
-    model::restore_state(model_.config(), model_.state_layout(), model_.kv_layout(),
-                         model_.stream(), *slot.pending_image, slot.state.data(),
-                         slot.blocks.data());
-    slot.pending_image = nullptr;
-    slot.position = plan.start;
-  }
-  if (slot.position == 0 && plan.start > 0) begin_at(slot, plan.start);
-  model::Segment s;
-  s.state = slot.state.data();
-  s.blocks = slot.blocks.data();
-  s.start = plan.start;
-  s.num_rows = plan.num_rows;
-  s.ids = slot.ids;
-  s.pages_from = plan.pages_from;
-  s.window_floor = plan.window_floor;
-  s.decoder_floor = plan.decoder_floor;
-  s.decoder_start = plan.decoder_start;
-  s.num_logits = plan.prompt_logprobs >= 0 ? s.num_rows : plan.sample ? 1 : 0;
-  bind_media(slot, s);
-  return s;
-}
-
-// A slot that starts at window_floor > 0 without an image: windows begin empty there, and what is
-// left of the rows before are the Engram ids.
-void LocalExecutor::begin_at(Slot& slot, int64_t position) {
-  const int64_t first = std::max<int64_t>(0, position - model::StateLayout::kHistory);
-  std::vector<int32_t>& ids = slot.ids_before;
-  ids.clear();
-  for (int64_t p = first; p < position; ++p) {
-    const bool is_prompt = p < std::ssize(slot.prompt);
-    ids.push_back(is_prompt ? slot.prompt[static_cast<size_t>(p)]
-                            : slot.output[static_cast<size_t>(p - std::ssize(slot.prompt))]);
-    for (const MediaSegment& m : slot.media) {
-      if (p >= m.position && p < m.position + m.num_tokens) ids.back() = model::kDeadId;
-    }
-  }
-  model_.set_history(slot.state.data(), position, ids);
-}
-
-// Marks the segment's rows inside images, and gives them their embeddings.
-void LocalExecutor::bind_media(Slot& slot, model::Segment& segment) {
-  const int64_t end = segment.start + segment.num_rows;
-  bool any = false, any_given = false;
-  for (const MediaSegment& m : slot.media) {
-    const int64_t first = std::max(m.position, segment.start);
-    const int64_t last = std::min(m.position + m.num_tokens, end);
-    if (first >= last) continue;
-    if (!any) slot.is_image.assign(static_cast<size_t>(segment.num_rows), 0);
-    if (!any) slot.embeddings.assign(static_cast<size_t>(segment.num_rows), nullptr);
-    any = true;
-    any_given |= m.embeddings != nullptr;
-    for (int64_t p = first; p < last; ++p) {
-      const auto row = static_cast<size_t>(p - segment.start);
-      slot.is_image[row] = 1;
-      if (m.embeddings == nullptr) continue;
-      const size_t width = m.embeddings->size() / static_cast<size_t>(m.num_tokens);
-      const uint16_t* values = m.embeddings->data() + static_cast<size_t>(p - m.position) * width;
-      slot.embeddings[row] = reinterpret_cast<const Bf16*>(values);
-    }
-  }
-  if (any) segment.is_image = slot.is_image;
-  if (any_given) segment.embeddings = slot.embeddings;
-}
-
-// Tokens that would end the answer too early; a grammar that can only end may end all the same.
-std::span<const int32_t> LocalExecutor::forbidden_ends(const Slot& slot) {
-  if (std::ssize(slot.output) >= slot.params.min_tokens) return {};
-  if (slot.guide != nullptr && slot.guide->allows_only(slot.stop_ids)) return {};
-  return slot.stop_ids;
-}
-
-SampledToken LocalExecutor::sample(const SegmentPlan& plan, std::span<const float> logits) {
-  Slot& slot = slots_[static_cast<size_t>(plan.slot)];
-  SampledToken out{.slot = plan.slot};
-  if (slot.guide != nullptr && slot.guide->ended()) {
-    // A row of a step that was planned before the end was known; nobody sees it.
-    out.token = slot.last_token;
-    out.ends = true;
-    return out;
-  }
-  if (slot.error.ok() && slot.guide != nullptr) slot.error = slot.guide->status();
-  if (!slot.error.ok()) {
-    out.error = slot.error;
-    return out;
-  }
-  if (plan.forced_token >= 0) {
-    out.token = plan.forced_token;
-    if (slot.params.logprobs >= 0) {
-      sampler::Sample raw = sampler::raw_logprobs(logits, out.token, slot.params.logprobs);
-      out.logprob = raw.logprob;
-      out.top = std::move(raw.top);
-      if (std::isnan(out.logprob)) out.error = nan_error(plan.end() - 1);
-      if (!out.error.ok()) return out;
-    }
+  int32_t num_accepted = 0;
+  if (plan.continues) {
+    num_accepted = sampler_.verify(slot, plan.slot, num_drafts, logits, result.tokens);
   } else {
-    Result<sampler::Sample> drawn =
-        sampler_.sample(logits, slot.params, slot.seed, plan.end(), {slot.prompt, slot.output},
-                        slot.guide != nullptr ? slot.guide->mask() : std::span<const uint32_t>(),
-                        forbidden_ends(slot));
-    if (!drawn) {
-      out.error = std::move(drawn).error();
-      return out;
-    }
-    out.token = drawn->id;
-    out.logprob = drawn->logprob;
-    out.top = std::move(drawn->top);
+    result.tokens.push_back(
+        sampler_.sample(slot, plan.slot, plan.end(), logits, plan.forced_token));
   }
-  if (slot.guide != nullptr) {
-    slot.error = slot.guide->accept(out.token);
-    out.error = slot.error;
-    out.ends = slot.guide->ended();
+  if (!result.tokens.back().error.ok()) return;
+  if (num_drafts > 0 || plan.next_drafts > 0) {
+    result.drafts.push_back({plan.slot, num_drafts, num_accepted, {}});
   }
-  slot.last_token = out.token;
-  slot.output.push_back(out.token);
-  return out;
+}
+
+Status LocalExecutor::draft(const StepPlan& plan, StepResult& result) {
+  if (max_draft_ == 0) return Status();
+  const auto start = std::chrono::steady_clock::now();
+  FATHOM_TRY(draft_round_.run(plan));
+  for (SlotDrafts& d : result.drafts) d.next = slots_[static_cast<size_t>(d.slot)].offer;
+  result.draft_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return Status();
 }
 
 void LocalExecutor::add_prompt_logprobs(const StepPlan& step, const SegmentPlan& plan,
@@ -362,9 +279,10 @@ Status LocalExecutor::save(const StepPlan& plan, StepResult& result) {
   for (const StateSave& s : plan.saves) {
     Slot& slot = slots_[static_cast<size_t>(s.slot)];
     try {
-      std::vector<std::byte> image = model::save_state(
-          model_.config(), model_.state_layout(), model_.kv_layout(), model_.stream(),
-          slot.state.data(), slot.blocks.data(), slot.position, s.decoder_windows, slot.position);
+      std::vector<std::byte> image =
+          model::save_state(model_.config(), model_.state_layout(), model_.kv_layout(),
+                            model_.stream(), slot.state.data(), slot.blocks.data(), slot.position,
+                            s.decoder_windows, slot.draft_rows.floor(slot.position));
       FATHOM_TRY(model_.stream().synchronize());
       const auto bytes = static_cast<int64_t>(image.size());
       result.saved.reserve(plan.saves.size());

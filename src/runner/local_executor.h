@@ -23,13 +23,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/draft_choice.h"
 #include "core/executor.h"
 #include "grammar/grammar_store.h"
-#include "grammar/guide.h"
 #include "kvtier/paged_storage.h"
 #include "model/model.h"
+#include "runner/draft_round.h"
 #include "runner/mask_filler.h"
-#include "sampler/sampler.h"
+#include "runner/slot.h"
+#include "runner/slot_sampler.h"
 
 namespace fathom::runner {
 
@@ -37,6 +39,10 @@ struct ExecutorOptions {
   int32_t num_slots = 16;
   int32_t num_blocks = 1;
   bool asynchronous = true;
+  // Drafts that plans ask for at most: 0 keeps no draft windows, and drafts nothing.
+  int32_t max_draft = 0;
+  std::vector<float> draft_temperatures = {};  // DraftRound
+  AcceptHook accept_hook = nullptr;            // benchmarks only
   // Of the grammars in plans; must outlive the executor.  nullptr: plans have none.
   const grammar::GrammarStore* grammars = nullptr;
 };
@@ -56,49 +62,39 @@ class LocalExecutor : public Executor {
   std::optional<int64_t> cache_bytes() const;
 
  private:
-  struct Slot {
-    Buffer state;  // in memory of the model's device
-    SamplingParams params;
-    uint64_t seed = 0;
-    std::vector<int32_t> prompt, output;
-    std::vector<int32_t> stop_ids;
-    std::vector<MediaSegment> media;
-    std::vector<const std::byte*> blocks;  // the sequence's table, as far as it was sent
-    // Of the segment being run.
-    std::vector<int32_t> ids;
-    std::vector<int32_t> ids_before;
-    std::vector<uint8_t> is_image;
-    std::vector<const Bf16*> embeddings;
-    const std::vector<std::byte>* pending_image =
-        nullptr;   // restored when a segment brings the blocks
-    Status error;  // of a row that sampled nothing; the next sampled token reports it
-    int32_t last_token = 0;
-    int64_t position = 0;                   // rows computed
-    std::unique_ptr<grammar::Guide> guide;  // nullptr: any token may come
-  };
-
   LocalExecutor(model::Model& model, const ExecutorOptions& options,
                 std::unique_ptr<kvtier::PagedStorage> storage, std::vector<Buffer> states);
   void work();
   void run(const StepPlan& plan, StepResult& result);
   Status carry_out(const StepPlan& plan, StepResult& result);
   void prepare(const StepPlan& plan);
-  static std::span<const int32_t> forbidden_ends(const Slot& slot);
   void start_guide(const SlotStart& start, Slot& slot) const;
-  model::Segment bind(const StepPlan& plan, const SegmentPlan& segment);
-  static void bind_media(Slot& slot, model::Segment& segment);
-  void begin_at(Slot& slot, int64_t position);
-  SampledToken sample(const SegmentPlan& plan, std::span<const float> logits);
+  void sample(const SegmentPlan& plan, int32_t num_drafts, std::span<const float> logits,
+              StepResult& result);
+  Status draft(const StepPlan& plan, StepResult& result);
   void add_prompt_logprobs(const StepPlan& plan, const SegmentPlan& segment,
                            std::span<const float> logits, StepResult& result);
   Status save(const StepPlan& plan, StepResult& result);
 
+  // ---- executor_batch.cc
+  void choose_drafts(const StepPlan& plan);
+  model::Segment bind(const StepPlan& plan, const SegmentPlan& segment, int32_t num_drafts);
+  void bind_ids(const StepPlan& plan, const SegmentPlan& segment, int32_t num_drafts);
+  static void bind_media(Slot& slot, model::Segment& segment);
+  void begin_at(Slot& slot, int64_t position);
+
   model::Model& model_;
   std::unique_ptr<kvtier::PagedStorage> storage_;
-  sampler::Sampler sampler_;
   const grammar::GrammarStore* grammars_;
   MaskFiller masks_;
+  const int32_t max_draft_;
   std::vector<Slot> slots_;
+  SlotSampler sampler_;
+  DraftRound draft_round_;
+  DraftChooser chooser_;
+  std::vector<DraftOffer> offers_;      // of the segments that continue
+  std::vector<int32_t> num_drafts_;     // [segments] of the step that have rows
+  std::vector<int32_t> chosen_drafts_;  // as offers_
   std::unordered_map<ImageId, std::vector<std::byte>> images_;
   std::atomic<int64_t> image_bytes_{0};
   std::vector<float> logits_;

@@ -120,7 +120,7 @@ Sampler::Sampler(int32_t vocab_size) : vocab_size_(vocab_size) {
 Result<Sample> Sampler::sample(std::span<const float> logits, const SamplingParams& params,
                                uint64_t seed, int64_t position, const History& history,
                                std::span<const uint32_t> allowed,
-                               std::span<const int32_t> forbidden) {
+                               std::span<const int32_t> forbidden, bool with_logprobs) {
   const auto size = static_cast<size_t>(vocab_size_);
   if (logits.size() != size) {
     return Status(StatusCode::kInternal, "got " + std::to_string(logits.size()) +
@@ -162,7 +162,9 @@ Result<Sample> Sampler::sample(std::span<const float> logits, const SamplingPara
     }
   }
   FATHOM_CHECK(result.id >= 0) << "no candidate survived the filters";
-  if (params.logprobs >= 0) return raw_logprobs(logits, result.id, params.logprobs);
+  if (with_logprobs && params.logprobs >= 0) {
+    return raw_logprobs(logits, result.id, params.logprobs);
+  }
   return result;
 }
 

@@ -57,11 +57,11 @@ class Sampler {
   // vocab_size bits (a grammar's), token id i at bit i % 32 of word i / 32; everything masked, or a
   // NaN among the logits, is an error of this request, and so are parameters that validate()
   // refuses.  `forbidden` ids (of the vocabulary) cannot be chosen either: those that would end the
-  // answer before min_tokens.
+  // answer before min_tokens.  Without `with_logprobs` only the id is worked out (of a draft).
   Result<Sample> sample(std::span<const float> logits, const SamplingParams& params, uint64_t seed,
                         int64_t position, const History& history,
                         std::span<const uint32_t> allowed = {},
-                        std::span<const int32_t> forbidden = {});
+                        std::span<const int32_t> forbidden = {}, bool with_logprobs = true);
 
  private:
   // The logits after bias, penalties and masks: the argument itself if none of them is set, else

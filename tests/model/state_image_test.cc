@@ -181,7 +181,7 @@ TEST_F(StateImage, AnEngramClassOutOfRangeIsRefused) {
     std::vector<std::byte> image = s.save(70, false);
     // Wherever it is written, only the last 3 ids are looked at.
     size_t num_refused = 0;
-    for (size_t at = 72; at + 4 <= image.size(); ++at) {
+    for (size_t at = 80; at + 4 <= image.size(); ++at) {
       std::byte before[4];
       std::memcpy(before, image.data() + at, 4);
       std::memcpy(image.data() + at, &id, 4);

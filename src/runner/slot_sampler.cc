@@ -1,0 +1,159 @@
+#include "runner/slot_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace fathom::runner {
+namespace {
+
+Status nan_error(int64_t position) {
+  return Status(StatusCode::kInternal,
+                "the model's output at position " + std::to_string(position) + " is not a number");
+}
+
+// Tokens that would end the answer too early; a grammar that can only end may end all the same.
+std::span<const int32_t> forbidden_ends(const Slot& slot, int32_t num_drafts) {
+  if (std::ssize(slot.output) >= slot.params.min_tokens) return {};
+  if (slot.guide != nullptr && slot.guide->allows_only(slot.stop_ids, num_drafts)) return {};
+  return slot.stop_ids;
+}
+
+}  // namespace
+
+SlotSampler::SlotSampler(int32_t vocab_size, AcceptHook accept_hook)
+    : vocab_size_(static_cast<size_t>(vocab_size)),
+      sampler_(vocab_size),
+      accept_hook_(std::move(accept_hook)) {}
+
+// slot.output has the drafts behind which the token is drawn.
+Result<sampler::Sample> SlotSampler::draw(Slot& slot, int64_t position,
+                                          std::span<const float> logits, int32_t num_drafts,
+                                          bool with_logprobs) {
+  std::span<const uint32_t> mask;
+  if (slot.guide != nullptr) {
+    FATHOM_TRY(Status(slot.guide->status(num_drafts)));
+    mask = slot.guide->mask(num_drafts);
+  }
+  return sampler_.sample(logits, slot.params, slot.seed, position, {slot.prompt, slot.output}, mask,
+                         forbidden_ends(slot, num_drafts), with_logprobs);
+}
+
+SampledToken SlotSampler::note_error(Slot& slot, SampledToken out, Status error) {
+  out.error = std::move(error);
+  slot.is_over = true;
+  return out;
+}
+
+// Whether token number `index` of the output ends it; a grammar's end is another matter.
+bool SlotSampler::ends(const Slot& slot, size_t index, int32_t token) {
+  const auto n = static_cast<int64_t>(index);
+  if (n + 1 >= slot.max_tokens) return true;
+  return n >= slot.params.min_tokens &&
+         std::find(slot.stop_ids.begin(), slot.stop_ids.end(), token) != slot.stop_ids.end();
+}
+
+void SlotSampler::note_token(Slot& slot, int32_t token) {
+  slot.is_over = slot.is_over || ends(slot, slot.output.size(), token);
+  slot.last_token = token;
+  slot.output.push_back(token);
+}
+
+SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position,
+                                 std::span<const float> logits, int32_t forced) {
+  SampledToken out{.slot = id};
+  if (slot.guide != nullptr && slot.guide->ended()) {
+    // A row of a step that was planned before the end was known; nobody sees it.
+    out.token = slot.last_token;
+    out.ends = true;
+    return out;
+  }
+  if (slot.error.ok() && slot.guide != nullptr) slot.error = slot.guide->status();
+  if (!slot.error.ok()) return note_error(slot, std::move(out), slot.error);
+  if (forced >= 0) {
+    out.token = forced;
+    if (slot.params.logprobs >= 0) {
+      sampler::Sample raw = sampler::raw_logprobs(logits, out.token, slot.params.logprobs);
+      out.logprob = raw.logprob;
+      out.top = std::move(raw.top);
+      if (std::isnan(out.logprob)) {
+        return note_error(slot, std::move(out), nan_error(position - 1));
+      }
+    }
+  } else {
+    Result<sampler::Sample> drawn = draw(slot, position, logits, 0, true);
+    if (!drawn) return note_error(slot, std::move(out), std::move(drawn).error());
+    out.token = drawn->id;
+    out.logprob = drawn->logprob;
+    out.top = std::move(drawn->top);
+  }
+  if (slot.guide != nullptr) {
+    slot.error = slot.guide->accept(out.token);
+    out.error = slot.error;
+    out.ends = slot.guide->ended();
+    slot.is_over = slot.is_over || out.ends || !out.error.ok();
+  }
+  note_token(slot, out.token);
+  return out;
+}
+
+int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts,
+                            std::span<const float> logits, std::vector<SampledToken>& tokens) {
+  const int32_t set_by_hook = accept_hook_ ? accept_hook_(id, num_drafts) : -1;
+  // After the last of its drafts a grammar may be at its end; an earlier one cannot be.
+  const bool last_draft_ends = slot.guide != nullptr && slot.guide->ended();
+  const auto num_all = static_cast<int32_t>(slot.drafts.size());
+  int32_t num_accepted = 0;
+  bool goes_on = true;
+  if (!slot.error.ok()) tokens.push_back(note_error(slot, {.slot = id}, slot.error));
+  while (goes_on && !slot.is_over) {
+    SampledToken out{.slot = id};
+    const int32_t r = num_accepted;
+    const int64_t position = ++slot.position;
+    Result<sampler::Sample> drawn = draw(
+        slot, position, logits.subspan(static_cast<size_t>(r) * vocab_size_, vocab_size_), r, true);
+    if (!drawn) {
+      tokens.push_back(note_error(slot, std::move(out), std::move(drawn).error()));
+      break;
+    }
+    out.token = drawn->id;
+    out.logprob = drawn->logprob;
+    out.top = std::move(drawn->top);
+    goes_on = r < num_drafts && out.token == slot.drafts[static_cast<size_t>(r)];
+    if (set_by_hook >= 0) goes_on = r < std::min(num_drafts, set_by_hook);
+    if (goes_on) {
+      out.token = slot.drafts[static_cast<size_t>(r)];
+      ++num_accepted;
+      out.ends = num_accepted == num_all && last_draft_ends;
+    }
+    note_token(slot, out.token);
+    slot.is_over = slot.is_over || out.ends;
+    tokens.push_back(std::move(out));
+  }
+  slot.end_drafts(num_accepted);
+  slot.draft_rows.cut(slot.position);
+  if (!goes_on && slot.guide != nullptr && tokens.back().error.ok()) {
+    SampledToken& own = tokens.back();  // the target's, behind the accepted ones
+    own.error = slot.guide->accept(own.token);
+    own.ends = slot.guide->ended();
+    slot.is_over = slot.is_over || own.ends || !own.error.ok();
+  }
+  return num_accepted;
+}
+
+int32_t SlotSampler::draft(Slot& slot, std::span<const float> logits) {
+  const auto n = static_cast<int32_t>(slot.drafts.size());
+  // The token before ended the answer, or will if it is right.
+  const size_t num_before = slot.output.size();
+  if (n > 0 && ends(slot, num_before - 1, slot.output.back())) return -1;
+  if (slot.guide != nullptr) slot.guide->fill();
+  const Result<sampler::Sample> drawn = draw(slot, slot.position + 1 + n, logits, n, false);
+  if (!drawn) return -1;
+  if (slot.guide != nullptr && !slot.guide->draft(drawn->id)) return -1;
+  slot.drafts.push_back(drawn->id);
+  slot.output.push_back(drawn->id);  // until the round ends
+  return drawn->id;
+}
+
+}  // namespace fathom::runner
