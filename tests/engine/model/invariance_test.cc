@@ -145,10 +145,13 @@ class Invariance : public testing::Test {
     }
     const EngineStats s = engine->stats();
     std::printf(
-        "  %-36s steps %5lld, preempted %3lld, cached %5lld, recomputed %5lld, wrong %lld\n",
+        "  %-36s steps %5lld, preempted %3lld, cached %5lld, recomputed %5lld, "
+        "verified %5lld, accepted %5lld, wrong %lld\n",
         c.name.c_str(), static_cast<long long>(s.steps), static_cast<long long>(s.preemptions),
         static_cast<long long>(s.cached_tokens), static_cast<long long>(s.recomputed_tokens),
+        static_cast<long long>(s.drafts.verified), static_cast<long long>(s.drafts.accepted),
         static_cast<long long>(num_wrong));
+    num_accepted_ += s.drafts.accepted;
     return s;
   }
 
@@ -184,7 +187,7 @@ class Invariance : public testing::Test {
                                   models_[0].config().vocab_size, models_[0].config().eos_token_id};
   std::vector<Request> requests_;
   std::vector<std::vector<uint32_t>> alone_;  // by request and sample
-  int64_t num_tokens_ = 0, num_pairs_ = 0;
+  int64_t num_tokens_ = 0, num_pairs_ = 0, num_accepted_ = 0;
 };
 
 TEST_F(Invariance, TokensAndLogprobBitsAreThoseOfTheRequestAlone) {
@@ -198,6 +201,7 @@ TEST_F(Invariance, TokensAndLogprobBitsAreThoseOfTheRequestAlone) {
              .num_threads = 1 + i % 2,
              .asynchronous = i % 3 != 0,
              .prefix_cache = i % 2 == 0,
+             .max_draft = i % 6,
              .order = static_cast<uint64_t>(i)});
   }
   for (const int32_t chunk : {1, 7, 128, 512}) {
@@ -205,19 +209,22 @@ TEST_F(Invariance, TokensAndLogprobBitsAreThoseOfTheRequestAlone) {
       compare({.name = "chunk " + std::to_string(chunk) + (cached ? ", cache" : ", no cache"),
                .num_slots = std::min(chunk, 4),
                .step_tokens = chunk,
-               .prefix_cache = cached});
+               .prefix_cache = cached,
+               .max_draft = cached ? 5 : 0});
     }
   }
   for (const int threads : {1, 2}) {
     for (const bool async : {false, true}) {
       compare({.name = std::to_string(threads) + " threads, " + (async ? "async" : "sync"),
                .num_threads = threads,
-               .asynchronous = async});
+               .asynchronous = async,
+               .max_draft = threads == 1 ? 5 : 0});
     }
   }
   for (const int64_t every : {16, 24, 48}) {
     const EngineStats s = compare({.name = "hit, resume points every " + std::to_string(every),
                                    .num_blocks = 1000,
+                                   .max_draft = every == 24 ? 0 : 5,
                                    .resume_every = every,
                                    .num_rounds = 2});
     EXPECT_GT(s.cached_tokens, 1000);
@@ -231,6 +238,7 @@ TEST_F(Invariance, TokensAndLogprobBitsAreThoseOfTheRequestAlone) {
   EXPECT_EQ(miss.cached_tokens, 0);
   report();
   EXPECT_GE(num_pairs_, 500);
+  EXPECT_GE(num_accepted_, 200);
 }
 
 TEST_F(Invariance, PreemptedRequestsGoOnWithTheSameBits) {
@@ -249,6 +257,7 @@ TEST_F(Invariance, PreemptedRequestsGoOnWithTheSameBits) {
                    .small_blocks = true,
                    .asynchronous = saved == cached,
                    .prefix_cache = cached,
+                   .max_draft = saved == cached ? 5 : 2,
                    .resume_budget_bytes = saved ? int64_t{1} << 28 : 0,
                    .order = 100});
       EXPECT_GT(s.preemptions, 20);

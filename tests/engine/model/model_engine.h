@@ -25,6 +25,7 @@ struct Condition {
   bool asynchronous = true;
   bool prefix_cache = true;
   bool replay_windows = false;
+  int32_t max_draft = 0;
   int64_t resume_every = 64;
   int64_t resume_budget_bytes = int64_t{1} << 28;
   uint64_t order = 0;  // != 0: requests in an order drawn from it
@@ -55,6 +56,7 @@ inline std::unique_ptr<EngineLoop> make_engine(const Condition& c, test::TestMod
   auto executor = runner::LocalExecutor::create(model.model(), {.num_slots = c.num_slots,
                                                                 .num_blocks = c.num_blocks,
                                                                 .asynchronous = c.asynchronous,
+                                                                .max_draft = c.max_draft,
                                                                 .grammars = grammars});
   EngineLoopOptions o;
   if (grammars != nullptr) {
@@ -78,6 +80,7 @@ inline std::unique_ptr<EngineLoop> make_engine(const Condition& c, test::TestMod
   o.scheduler.resume_budget_bytes = c.resume_budget_bytes;
   o.scheduler.prefix_cache = c.prefix_cache;
   o.scheduler.replay_windows = c.replay_windows;
+  o.scheduler.max_draft = c.max_draft;
   return std::make_unique<EngineLoop>(o, *std::move(executor));
 }
 
