@@ -103,6 +103,8 @@ void Answer::push(const TokenEvent& event, std::vector<codec::OutputEvent>* said
   const size_t first = said->size();
   num_cached_tokens_ = std::max(num_cached_tokens_, event.cached_tokens);
   num_recomputed_tokens_ = std::max(num_recomputed_tokens_, event.recomputed_tokens);
+  num_drafted_ = std::max(num_drafted_, event.drafted_tokens);
+  num_accepted_ = std::max(num_accepted_, event.accepted_tokens);
   if (wants_prompt_logprobs) {
     prompt_logprobs_.insert(prompt_logprobs_.end(), event.prompt_logprobs.begin(),
                             event.prompt_logprobs.end());
@@ -184,8 +186,8 @@ void Answer::write(JsonWriter& json, std::string_view id_json, int index,
   json.member("completion_tokens", token_ids_.size());
   json.member("cached_tokens", num_cached_tokens_);
   json.member("recomputed_tokens", num_recomputed_tokens_);
-  json.member("drafted", 0);
-  json.member("accepted", 0);
+  json.member("drafted", num_drafted_);
+  json.member("accepted", num_accepted_);
   json.end_object();
   write_logprobs(json);
   if (!error_.ok()) {

@@ -84,6 +84,7 @@ class Answer {
   std::optional<uint64_t> seed_;
   int64_t num_cached_tokens_ = 0;
   int64_t num_recomputed_tokens_ = 0;
+  int64_t num_drafted_ = 0, num_accepted_ = 0;
   codec::ParsedOutput said_;
   std::vector<int32_t> token_ids_;
   std::vector<TokenEvent> logprobs_;

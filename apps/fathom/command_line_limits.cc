@@ -63,6 +63,27 @@ void add_prefix_cache(Command app, EngineOptions* out) {
       });
 }
 
+void add_drafts(Command app, EngineOptions* out) {
+  add_int<int32_t>(app, "--max-draft", &out->max_draft, 0, SamplingParams::kMostDrafts,
+                   "tokens that the model's draft module guesses ahead in a step, at most; same "
+                   "answers, sooner (default 5; 0: none)")
+      .read_environment("DEEPINFER_USE_NEXTN_DECODE");
+  app.add("--draft-verify", "MODE",
+          "guesses that a step checks: confidence, as many as are worth it; fixed, all (default "
+          "confidence)",
+          [out](const std::string& value) {
+            // The numbers are those of the variable.
+            if (value == "confidence" || value == "1") {
+              out->draft_verify = DraftVerify::kConfidence;
+            } else if (value == "fixed" || value == "0") {
+              out->draft_verify = DraftVerify::kFixed;
+            } else {
+              throw bad_value("--draft-verify", value, "confidence or fixed");
+            }
+          })
+      .read_environment("DEEPINFER_ENABLE_MTP_VARLEN");
+}
+
 void add_limit_options(Command app, SamplingOptions* out) {
   constexpr int32_t kMany = 1 << 30;
   add_int<int32_t>(app, "--min-tokens", &out->min_tokens, 0, kMany,

@@ -8,6 +8,7 @@ namespace fathom::app {
 
 void add_latency_target(Command app, EngineOptions* out);
 void add_prefix_cache(Command app, EngineOptions* out);
+void add_drafts(Command app, EngineOptions* out);
 void add_limit_options(Command app, SamplingOptions* out);
 
 }  // namespace fathom::app

@@ -84,6 +84,7 @@ void add_engine(Command app, EngineOptions* out) {
                "prompt tokens in one step (default 512)");
   add_latency_target(app, out);
   add_prefix_cache(app, out);
+  add_drafts(app, out);
   app.add_flag(
       "--no-async", [out] { out->asynchronous = false; },
       "plan a step only when the one before is done (same tokens)");

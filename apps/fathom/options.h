@@ -37,6 +37,7 @@ struct SamplingOptions {
   std::vector<std::string> stop;
   std::optional<bool> ignore_eos;
   std::optional<int32_t> min_tokens;
+  std::optional<int32_t> max_draft;                // not above the engine's
   std::vector<std::string> bad_words;              // as text
   std::vector<std::vector<int32_t>> bad_word_ids;  // as ids
   std::vector<int32_t> allowed_ids;

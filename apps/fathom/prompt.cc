@@ -96,6 +96,7 @@ Status add_bad_word(const Engine& engine, const std::string& text,
 Status set_limits(const Engine& engine, const SamplingOptions& s, Request* request) {
   SamplingParams& params = request->params;
   params.min_tokens = s.min_tokens.value_or(0);
+  params.max_draft = s.max_draft.value_or(-1);
   params.allowed_ids = s.allowed_ids;
   params.bad_words = s.bad_word_ids;
   for (const std::string& word : s.bad_words) {
@@ -183,6 +184,7 @@ SamplingOptions merge(const SamplingOptions& first, const SamplingOptions& secon
   keep_first(m.constraint, second.constraint);
   keep_first(m.system, second.system);
   keep_first(m.min_tokens, second.min_tokens);
+  keep_first(m.max_draft, second.max_draft);
   keep_first(m.prompt_logprobs, second.prompt_logprobs);
   keep_first(m.priority, second.priority);
   keep_first(m.timeout_s, second.timeout_s);

@@ -148,6 +148,16 @@ Status read_timeout(const json::value& v, std::optional<double>* out) {
   return Status();
 }
 
+Status read_max_draft(const json::value& v, std::optional<int32_t>* out) {
+  const std::optional<double> number = number_of(v);
+  if (!number || *number != std::floor(*number) || *number < 0 ||
+      *number > SamplingParams::kMostDrafts) {
+    return bad_member("max_draft", "a whole number from 0 to 8");
+  }
+  *out = static_cast<int32_t>(*number);
+  return Status();
+}
+
 Status read_param(std::string_view name, const json::value& v, SamplingOptions* s) {
   if (name == "max_tokens") return read(name, v, &s->max_tokens);
   if (name == "temperature") return read(name, v, &s->temperature);
@@ -166,6 +176,7 @@ Status read_param(std::string_view name, const json::value& v, SamplingOptions* 
   if (name == "think") return read(name, v, &s->think);
   if (name == "system") return read(name, v, &s->system);
   if (name == "min_tokens") return read(name, v, &s->min_tokens);
+  if (name == "max_draft") return read_max_draft(v, &s->max_draft);
   if (name == "bad_words") return read_bad_words(v, s);
   if (name == "allowed_ids") return read_ids(name, v, &s->allowed_ids);
   if (name == "stop_ids") return read_ids(name, v, &s->stop_ids);

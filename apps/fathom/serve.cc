@@ -116,7 +116,9 @@ std::string lost_lines(int64_t count) {
 
 Status serve(const ServeOptions& options) {
   FATHOM_ASSIGN(server::ApiKeys keys, load_keys(options));
-  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
+  EngineOptions engine_options = options.engine;
+  engine_options.measure_costs = engine_options.max_draft > 0;
+  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(engine_options));
   const NoSignalsForNewThreads guard;
   server::ServedModel model = served_model(*engine, options);
   server::TelemetryOptions telemetry_options = options.telemetry;

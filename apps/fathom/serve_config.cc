@@ -67,6 +67,8 @@ void print_engine(const EngineOptions& e, Toml* toml) {
   toml->text("prefix-cache", e.prefix_cache == PrefixCache::kOn       ? "on"
                              : e.prefix_cache == PrefixCache::kReplay ? "replay"
                                                                       : "off");
+  toml->number("max-draft", e.max_draft);
+  toml->text("draft-verify", e.draft_verify == DraftVerify::kFixed ? "fixed" : "confidence");
   toml->flag("no-async", !e.asynchronous);
   toml->number("max-queue", e.max_queue);
 }

@@ -44,6 +44,9 @@ struct Config {
   // Chunks shrink so that a step with running answers stays below; 0: they do not.  What steps cost
   // is measured at start and kept below `cost_cache` ("": measured at every start).
   double step_latency_target_ms = 0;
+  // Measure what steps cost even if nothing but the choice of drafts needs it: takes seconds, once
+  // with a `cost_cache`.  Without, it is learned from the steps that run.
+  bool measure_costs = false;
   std::string cost_cache = {};
   bool asynchronous = true;  // plan a step while the one before runs (same tokens)
   PrefixCache prefix_cache = PrefixCache::kOn;  // reuse what earlier prompts computed

@@ -85,6 +85,7 @@ Status check_numbers(const Config& config) {
       {"--chunk", config.chunk_tokens, 1, 65536},
       {"--max-queue", config.max_queue, 1, 1 << 24},
       {"--kv-memory", config.kv_memory_bytes, 0, std::numeric_limits<int64_t>::max()},
+      {"--max-draft", config.max_draft, 0, SamplingParams::kMostDrafts},
   };
   for (const auto& f : fields) {
     if (f.value >= f.low && f.value <= f.high) continue;
@@ -187,19 +188,24 @@ fs::path cost_file(const Instance& instance, const Config& config, const BlockKe
   if (config.cost_cache.empty()) return {};
   const std::string model_text = to_string(model), cpu = cpu_info().model_name;
   const std::string run = std::to_string(instance.threads) + " threads, steps of " +
-                          std::to_string(config.chunk_tokens) + ", " + config.device;
+                          std::to_string(config.chunk_tokens) + ", batches of " +
+                          std::to_string(config.max_batch) + ", " +
+                          std::to_string(instance.max_draft) + " drafts, " + config.device;
   const std::string_view parts[] = {model_text, cpu, run};
   return fs::path(config.cost_cache) / (to_string(kvcache::namespace_key(parts)) + ".txt");
 }
 
-// From its file, or measured now.  A file that cannot be written is no error: the next start
-// measures again.
-Result<CostTable> load_costs(const fs::path& file, Executor& executor,
+// From its file; else measured now, if that is wanted.  A file that cannot be written is no error:
+// the next start measures again.
+Result<StepCosts> load_costs(const fs::path& file, bool may_measure, Executor& executor,
                              const runner::CostMeasurement& measurement) {
+  if (!file.empty()) {
+    Result<StepCosts> known = runner::read_cost_table(file);
+    if (known) return known;
+  }
+  if (!may_measure) return StepCosts();
   if (file.empty()) return runner::measure_costs(executor, measurement);
-  Result<CostTable> known = runner::read_cost_table(file);
-  if (known) return known;
-  FATHOM_ASSIGN(CostTable table, runner::measure_costs(executor, measurement));
+  FATHOM_ASSIGN(StepCosts table, runner::measure_costs(executor, measurement));
   static_cast<void>(runner::write_cost_table(file, table));
   return table;
 }
@@ -248,21 +254,26 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
       options.prefix_cache != PrefixCache::kOff ? kv_memory / 4 : 0;
   loop.scheduler.namespace_key = cache_namespace(instance, options.prefix_cache);
   loop.scheduler.prefill = instance.prefill;
+  loop.scheduler.max_draft = instance.max_draft;
+  loop.scheduler.draft_verify = options.draft_verify;
   FATHOM_ASSIGN(auto executor,
                 runner::LocalExecutor::create(*instance.loaded.model,
                                               {.num_slots = options.max_batch,
                                                .num_blocks = static_cast<int32_t>(num_blocks),
                                                .asynchronous = options.asynchronous,
+                                               .max_draft = instance.max_draft,
                                                .grammars = instance.grammars.get()}));
-  if (options.step_latency_target_ms > 0) {
-    loop.scheduler.decode_latency_target_s = options.step_latency_target_ms / 1000;
-    FATHOM_ASSIGN(loop.scheduler.costs.chunks,
-                  load_costs(cost_file(instance, options, loop.scheduler.namespace_key), *executor,
-                             {.max_rows = options.chunk_tokens,
-                              .num_blocks = loop.scheduler.num_blocks,
-                              .block_tokens = loop.scheduler.block_tokens,
-                              .vocab_size = config.vocab_size}));
-  }
+  loop.scheduler.decode_latency_target_s = options.step_latency_target_ms / 1000;
+  FATHOM_ASSIGN(loop.scheduler.costs,
+                load_costs(cost_file(instance, options, loop.scheduler.namespace_key),
+                           options.measure_costs || options.step_latency_target_ms > 0, *executor,
+                           {.max_rows = options.chunk_tokens,
+                            .num_slots = options.max_batch,
+                            .num_blocks = loop.scheduler.num_blocks,
+                            .block_tokens = loop.scheduler.block_tokens,
+                            .max_context = config.max_position_embeddings,
+                            .vocab_size = config.vocab_size,
+                            .max_draft = instance.max_draft}));
   instance.executor = executor.get();
   return std::unique_ptr<fathom::Engine>(
       std::make_unique<engine::EngineLoop>(loop, std::move(executor)));
@@ -313,6 +324,7 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config) {
   instance->grammars = std::make_unique<grammar::GrammarStore>(
       [tokenizer = instance->tokenizer.get()] { return codec::constraint_tokens(*tokenizer); },
       model.vocab_size, model.eos_token_id);
+  instance->max_draft = std::min(config.max_draft, instance->loaded.model->max_drafts());
   FATHOM_ASSIGN(instance->requests, start_requests(*instance, config, kv_memory));
   const int64_t block_tokens = instance->loaded.model->kv_layout().block_tokens();
   instance->context_tokens = std::min<int64_t>(

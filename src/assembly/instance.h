@@ -35,6 +35,7 @@ struct Instance {
   kernels::Numerics numerics = kernels::Numerics::kReference;
   int threads = 1;
   PrefillMode prefill = PrefillMode::kReplay;
+  int32_t max_draft = 0;       // drafts of a sequence in a step
   int64_t context_tokens = 0;  // the most that a request may have: of the model and its memory
 
   const model::ModelConfig& config() const { return loaded.model->config(); }

@@ -4,109 +4,91 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <limits>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace fathom::runner {
 namespace {
 
-constexpr const char* kFirstLine = "fathom cost table 1: rows seconds";
-constexpr size_t kMostPoints = 64;
-
-// A prompt of `rows` ids from nothing. Ids differ, so that experts and tables are read as in life.
-StepPlan plan_of(int64_t rows, const CostMeasurement& m) {
-  StepPlan plan;
-  SlotStart& start = plan.starts.emplace_back();
-  start.slot = 0;
-  start.max_tokens = 1;
-  start.params.temperature = 0;
-  uint64_t random = 88172645463325252u;
-  for (int64_t i = 0; i < rows; ++i) {
-    random ^= random << 13;
-    random ^= random >> 7;
-    random ^= random << 17;
-    start.prompt.push_back(static_cast<int32_t>(random % static_cast<uint64_t>(m.vocab_size)));
-  }
-  plan.ids = start.prompt;
-  SegmentPlan& segment = plan.segments.emplace_back();
-  segment.slot = 0;
-  segment.num_rows = static_cast<int32_t>(rows);
-  segment.num_blocks = static_cast<int32_t>((rows + m.block_tokens - 1) / m.block_tokens);
-  for (BlockId block = 0; block < segment.num_blocks; ++block) plan.blocks.push_back(block);
-  segment.sample = true;
-  return plan;
-}
-
-// Takes away noise that would make more rows cheaper than fewer.
-void make_monotone(CostTable& table) {
-  for (size_t i = table.size(); i-- > 1;) {
-    table[i - 1].seconds = std::min(table[i - 1].seconds, table[i].seconds);
-  }
-}
+constexpr const char* kFirstLine = "fathom cost table 2: kind context rows seconds";
+constexpr size_t kMostPoints = 512;
 
 Status damaged(const std::filesystem::path& file, const std::string& what) {
   return Status(StatusCode::kDataLoss,
                 file.string() + ": " + what + "; remove it, it will be measured again");
 }
 
-}  // namespace
+struct NamedTable {
+  const char* name;
+  CostTable StepCosts::*table;
+};
+constexpr NamedTable kTables[] = {
+    {"chunk", &StepCosts::chunks}, {"decode", &StepCosts::decodes}, {"draft", &StepCosts::drafts}};
 
-Result<CostTable> measure_costs(Executor& executor, const CostMeasurement& m) {
-  const int64_t room = int64_t{m.num_blocks} * m.block_tokens;
-  const int64_t most = std::min(m.max_rows, room);
-  if (most < 1 || m.vocab_size < 1) {
-    return Status(StatusCode::kInvalidArgument, "there is no block to measure steps with");
+// Whether `next` may stand behind the points of `table`: every context has the rows of the first,
+// and nothing costs less than less of it.
+bool follows(const CostTable& table, const CostPoint& next) {
+  if (table.empty()) return true;
+  const CostPoint& last = table.back();
+  const int64_t first_context = table.front().context;
+  const auto num_rows = static_cast<size_t>(std::count_if(
+      table.begin(), table.end(), [&](const CostPoint& p) { return p.context == first_context; }));
+  const bool is_new = next.context != last.context;
+  if (is_new ? next.context < last.context || table.size() % num_rows != 0
+             : next.rows <= last.rows || next.seconds < last.seconds) {
+    return false;
   }
-  constexpr int kRuns = 4;
-  CostTable table;
-  double spent = 0;
-  StepResult result;
-  for (int64_t rows = 1; spent < m.budget_s; rows = std::min(2 * rows, most)) {
-    const StepPlan plan = plan_of(rows, m);
-    double best = std::numeric_limits<double>::infinity();
-    for (int run = 0; run < kRuns; ++run) {
-      executor.submit(plan);
-      executor.wait(result);
-      if (!result.error.ok()) return std::move(result.error).with_context("measuring steps");
-      spent += result.seconds;
-      if (run > 0) best = std::min(best, result.seconds);
-    }
-    table.push_back({rows, std::max(best, 1e-9)});
-    if (rows == most) break;
-  }
-  make_monotone(table);
-  return table;
+  if (next.context == first_context) return true;
+  const CostPoint& nearer = table[table.size() - num_rows];
+  return next.rows == nearer.rows && next.seconds >= nearer.seconds;
 }
 
-Result<CostTable> read_cost_table(const std::filesystem::path& file) {
+}  // namespace
+
+Result<StepCosts> read_cost_table(const std::filesystem::path& file) {
   std::ifstream in(file);
   if (!in) return Status(StatusCode::kNotFound, file.string() + ": no such file");
   std::string line;
   if (!std::getline(in, line) || line != kFirstLine) return damaged(file, "not a cost table");
-  CostTable table;
+  StepCosts costs;
+  size_t num_points = 0;
   while (std::getline(in, line)) {
-    CostPoint p;
-    long long rows = 0;
+    char name[8] = {};
+    long long rows = 0, context = 0;
+    double seconds = 0;
     int used = 0;
-    const bool is_point = std::sscanf(line.c_str(), "%lld %lf%n", &rows, &p.seconds, &used) == 2 &&
-                          static_cast<size_t>(used) == line.size();
-    p.rows = rows;
-    if (!is_point || p.rows < 1 || p.rows > (1 << 30) || !(p.seconds > 0) ||
-        !std::isfinite(p.seconds)) {
+    const bool is_read = std::sscanf(line.c_str(), "%7s %lld %lld %lf%n", name, &context, &rows,
+                                     &seconds, &used) == 4 &&
+                         static_cast<size_t>(used) == line.size();
+    const auto named =
+        std::find_if(std::begin(kTables), std::end(kTables),
+                     [&](const NamedTable& t) { return std::string_view(t.name) == name; });
+    constexpr long long kMost = 1 << 30;
+    if (!is_read || named == std::end(kTables) || rows < 1 || rows > kMost || context < 0 ||
+        context > kMost || !(seconds > 0) || !std::isfinite(seconds)) {
       return damaged(file, "\"" + line.substr(0, 40) + "\" is not a point of it");
     }
-    if (!table.empty() && (p.rows <= table.back().rows || p.seconds < table.back().seconds)) {
-      return damaged(file, "its points are not in order");
-    }
-    table.push_back(p);
-    if (table.size() > kMostPoints) return damaged(file, "it has too many points");
+    CostTable& table = costs.*(named->table);
+    const CostPoint point = {rows, seconds, context};
+    if (!follows(table, point)) return damaged(file, "its points are not in order");
+    table.push_back(point);
+    if (++num_points > kMostPoints) return damaged(file, "it has too many points");
   }
-  if (table.empty()) return damaged(file, "it has no points");
-  return table;
+  if (costs.chunks.empty()) return damaged(file, "it has no points");
+  for (const NamedTable& named : kTables) {
+    const CostTable& table = costs.*(named.table);
+    if (table.empty() || table.front().context == table.back().context) continue;
+    const auto first = table.front().context;
+    const auto num_rows = std::count_if(table.begin(), table.end(),
+                                        [&](const CostPoint& p) { return p.context == first; });
+    if (std::ssize(table) % num_rows != 0) return damaged(file, "its last lines are missing");
+  }
+  return costs;
 }
 
-Status write_cost_table(const std::filesystem::path& file, const CostTable& table) {
+Status write_cost_table(const std::filesystem::path& file, const StepCosts& costs) {
   std::error_code ec;
   std::filesystem::create_directories(file.parent_path(), ec);
   const std::filesystem::path part = file.string() + ".part";
@@ -114,9 +96,12 @@ Status write_cost_table(const std::filesystem::path& file, const CostTable& tabl
     std::ofstream out(part, std::ios::trunc);
     out << kFirstLine << '\n';
     char line[80];
-    for (const CostPoint& p : table) {
-      std::snprintf(line, sizeof line, "%lld %.9g\n", static_cast<long long>(p.rows), p.seconds);
-      out << line;
+    for (const NamedTable& named : kTables) {
+      for (const CostPoint& p : costs.*(named.table)) {
+        std::snprintf(line, sizeof line, "%s %lld %lld %.9g\n", named.name,
+                      static_cast<long long>(p.context), static_cast<long long>(p.rows), p.seconds);
+        out << line;
+      }
     }
     if (!out.flush()) {
       return Status(StatusCode::kInternal, part.string() + ": cannot write");

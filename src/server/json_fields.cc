@@ -138,6 +138,9 @@ Status read_engine_fields(const codec::Tokenizer& tokenizer, const codec::JsonVa
   FATHOM_ASSIGN(params.ignore_eos, bool_field(body, "ignore_eos", false));
   FATHOM_ASSIGN(const auto min_tokens, integer_field(body, "min_tokens", 0, INT32_MAX));
   if (min_tokens) params.min_tokens = static_cast<int32_t>(*min_tokens);
+  FATHOM_ASSIGN(const auto max_draft,
+                integer_field(body, "max_draft", 0, SamplingParams::kMostDrafts));
+  if (max_draft) params.max_draft = static_cast<int32_t>(*max_draft);
   FATHOM_ASSIGN(params.allowed_ids, ids_field(body, "allowed_token_ids"));
   FATHOM_TRY(read_bad_words(tokenizer, body, &params));
   FATHOM_ASSIGN(request->stop_ids, ids_field(body, "stop_token_ids"));

@@ -27,7 +27,7 @@ Result<std::vector<std::string>> strings_field(const codec::JsonValue& body, std
 Result<std::vector<int32_t>> ids_field(const codec::JsonValue& body, std::string_view name);
 
 // top_k, min_p, repetition_penalty, logit_bias, min_tokens, ignore_eos, stop_token_ids,
-// allowed_token_ids, bad_words, priority: the names of vLLM's API, in all protocols.
+// allowed_token_ids, bad_words, priority: the names of vLLM's API, in all protocols; and max_draft.
 Status read_engine_fields(const codec::Tokenizer& tokenizer, const codec::JsonValue& body,
                           Request* request);
 

@@ -147,6 +147,8 @@ std::string Telemetry::engine_event() const {
   json.key("prompt_tokens").integer(total(metrics_->prompt_tokens));
   json.key("cached_tokens").integer(total(metrics_->cached_tokens));
   json.key("generated_tokens").integer(total(metrics_->generated_tokens));
+  json.key("drafted_tokens").integer(stats.drafts.verified);
+  json.key("accepted_tokens").integer(stats.drafts.accepted);
   json.key("busy_s").number(stats.busy_s);
   json.end_object();
   return codec::server_sent_event({"", std::move(data)});

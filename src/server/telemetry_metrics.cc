@@ -57,6 +57,22 @@ Telemetry::Metrics::Metrics(MetricsRegistry* r)
       steps(r->counter({"fathom:steps_total", "Steps of the engine."})),
       computed(r->counter({"fathom:computed_tokens_total", "Rows run through the model."})),
       busy(r->counter({"fathom:busy_seconds_total", "Time in which the model worked."})),
+      draft_rounds(r->counter({"fathom:draft_rounds_total",
+                               "Steps of a sequence in which guessed tokens were checked.",
+                               "vllm:spec_decode_num_drafts_total"})),
+      drafted(r->counter({"fathom:drafted_tokens_total", "Tokens that were guessed ahead."})),
+      verified(r->counter({"fathom:verified_tokens_total", "Of these, those that were checked.",
+                           "vllm:spec_decode_num_draft_tokens_total"})),
+      accepted(r->counter({"fathom:accepted_tokens_total", "Of these, those that were right.",
+                           "vllm:spec_decode_num_accepted_tokens_total"})),
+      sampling_steps(r->counter({"fathom:sampling_steps_total", "Steps that brought tokens."})),
+      sampled(r->counter({"fathom:sampled_tokens_total", "Tokens that these steps brought."})),
+      calibration_error(
+          r->gauge({"fathom:draft_calibration_error",
+                    "How far the confidence in guesses is from what is accepted, 0 to 1."})),
+      accepted_length(r->gauge({"fathom:draft_mean_accepted_length",
+                                "Tokens of a sequence in a step with guesses: the right ones and "
+                                "one more."})),
       prompt_tokens(r->counter(
           {"fathom:prompt_tokens_total", "Tokens of prompts.", "vllm:prompt_tokens_total"})),
       cache_queries(r->counter({"fathom:prefix_cache_queries_total",
@@ -145,6 +161,31 @@ void Telemetry::Metrics::take(const EngineStats& stats) {
   steps.raise_to(static_cast<double>(stats.steps));
   computed.raise_to(static_cast<double>(stats.computed_tokens));
   busy.raise_to(stats.busy_s);
+  sampling_steps.raise_to(static_cast<double>(stats.sampling_steps));
+  sampled.raise_to(static_cast<double>(stats.sampled_tokens));
+  take(stats.drafts);
+}
+
+void Telemetry::Metrics::take(const DraftStats& drafts) {
+  draft_rounds.raise_to(static_cast<double>(drafts.rounds));
+  drafted.raise_to(static_cast<double>(drafts.drafted));
+  verified.raise_to(static_cast<double>(drafts.verified));
+  accepted.raise_to(static_cast<double>(drafts.accepted));
+  calibration_error.set(drafts.calibration_error);
+  accepted_length.set(drafts.mean_accepted_length());
+  for (size_t i = 0; i < drafts.verified_at.size(); ++i) {
+    if (drafts.verified_at[i] == 0) continue;
+    const MetricLabels labels = {{"position", std::to_string(i)}};
+    registry
+        .counter({"fathom:verified_tokens_at_position_total", "Guesses checked, by their place."},
+                 labels)
+        .raise_to(static_cast<double>(drafts.verified_at[i]));
+    registry
+        .counter({"fathom:accepted_tokens_at_position_total", "Guesses that were right, by place.",
+                  "vllm:spec_decode_num_accepted_tokens_per_pos_total"},
+                 labels)
+        .raise_to(static_cast<double>(drafts.accepted_at[i]));
+  }
 }
 
 void Telemetry::Metrics::add(const HttpRecord& record) {

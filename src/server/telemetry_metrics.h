@@ -23,10 +23,13 @@ struct Telemetry::Metrics {
   void add(const HttpRecord& record);
   void add(const GenerationRecord& record);
   Counter& finished(const GenerationRecord& record);
+  void take(const DraftStats& drafts);
 
   MetricsRegistry& registry;
   Gauge &running, &waiting, &kv_usage, &kv_blocks;
   Counter &preemptions, &steps, &computed, &busy;
+  Counter &draft_rounds, &drafted, &verified, &accepted, &sampling_steps, &sampled;
+  Gauge &calibration_error, &accepted_length;
   Counter &prompt_tokens, &cache_queries, &cached_tokens, &generated_tokens;
   Histogram &ttft, &inter_token, &queue, &prefill, &decode, &inference, &token_mean, &e2e, &prepare;
   Histogram &prompt_length, &answer_length, &max_length, &asked_length, &num_samples;

@@ -38,10 +38,49 @@ class Generate(ProgramTest):
                                         "usage", "timing", "memory"])
         self.assertEqual((result["text"], result["finish_reason"], result["seed"]), ("280", "stop", 5))
         self.assertEqual(result["token_ids"][-1], 1)
-        self.assertEqual(result["usage"], {"prompt_tokens": 9, "completion_tokens": 4,
-                                           "cached_tokens": 0,
-                                           "recomputed_tokens": 0, "drafted": 0, "accepted": 0})
+        usage = result["usage"]
+        drafted, accepted = usage.pop("drafted"), usage.pop("accepted")
+        self.assertEqual(usage, {"prompt_tokens": 9, "completion_tokens": 4, "cached_tokens": 0,
+                                 "recomputed_tokens": 0})
+        self.assertTrue(0 <= accepted <= drafted <= 5 * 4, (drafted, accepted))
         self.assertLessEqual(result["timing"]["ttft_ms"], result["timing"]["e2e_ms"])
+
+    def test_drafts_change_the_number_of_steps_and_nothing_else(self):
+        lines = []
+        for i, params in enumerate([{}, {"temperature": 1.0, "seed": 5, "repetition_penalty": 1.2},
+                                    {"max_draft": 0}, {"max_draft": 2, "min_tokens": 30}]):
+            lines.append(json.dumps({"id": i, "prompt": "What is 12 plus 30?", "params": {
+                "temperature": 0, "max_tokens": 60, "ignore_eos": True, "logprobs": 1, **params}}))
+        file = self.write("drafts.jsonl", "\n".join(lines))
+
+        def answers(*arguments, **variables):
+            for name, value in variables.items():
+                self.environment[name] = value
+            text = self.text("generate", "--jsonl", file, "--out", "-", "--threads", "1", *arguments)
+            for name in variables:
+                del self.environment[name]
+            results = [json.loads(line) for line in text.splitlines()]
+            usage = [(r["usage"]["drafted"], r["usage"]["accepted"]) for r in results]
+            return [(r["token_ids"], r["logprobs"]) for r in results], usage
+
+        plain, usage = answers("--max-draft", "0")
+        self.assertEqual(usage, [(0, 0)] * 4)
+        for arguments in [("--draft-verify", "fixed"), ("--max-draft", "2"),
+                          ("--draft-verify", "fixed", "--no-async")]:
+            said, usage = answers(*arguments)
+            self.assertEqual(said, plain, arguments)
+            self.assertEqual(usage[2], (0, 0))
+            for i in (0, 1, 3):
+                self.assertGreater(usage[i][1], 0, arguments)
+                self.assertGreaterEqual(usage[i][0], usage[i][1], arguments)
+        self.assertEqual(answers(DEEPINFER_USE_NEXTN_DECODE="0")[1], [(0, 0)] * 4)
+        self.assertGreater(answers("--max-draft", "5", DEEPINFER_USE_NEXTN_DECODE="0",
+                                   DEEPINFER_ENABLE_MTP_VARLEN="0")[1][0][1], 0)
+        self.environment["DEEPINFER_USE_NEXTN_DECODE"] = "many"
+        self.fails(2, "generate", *GREEDY, "--prompt", "4 * 70", says="many")
+        del self.environment["DEEPINFER_USE_NEXTN_DECODE"]
+        self.fails(2, "generate", "--prompt", "4 * 70", "--max-draft", "9", says="--max-draft")
+        self.fails(2, "generate", "--prompt", "4 * 70", "--draft-verify", "x", says="fixed")
 
     def test_reference_kernels_give_the_golden_tokens(self):
         rows = sorted(program.golden_rows(), key=lambda row: len(row["ids"]))[:3]

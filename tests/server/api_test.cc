@@ -69,7 +69,7 @@ TEST_F(ApiTest, SamplingReachesTheEngine) {
            R"({"temperature":0.5,"top_p":0.9,"top_k":7,"min_p":0.1,"repetition_penalty":1.5,
           "presence_penalty":1,"frequency_penalty":-1,"seed":42,"max_tokens":9,"ignore_eos":true,
           "logit_bias":{"5":-100},"stop_token_ids":[3],"logprobs":true,"top_logprobs":2,
-          "priority":4,"min_tokens":3,"allowed_token_ids":[7,8],"bad_words":["no"],"messages":[{"role":"user","content":"hi"}]})");
+          "priority":4,"min_tokens":3,"max_draft":2,"allowed_token_ids":[7,8],"bad_words":["no"],"messages":[{"role":"user","content":"hi"}]})");
   ASSERT_EQ(reply.status, 200) << reply.body;
   const Request r = engine_.request(1);
   EXPECT_FLOAT_EQ(r.params.temperature, 0.5f);
@@ -87,6 +87,7 @@ TEST_F(ApiTest, SamplingReachesTheEngine) {
   EXPECT_EQ(r.params.logprobs, 2);
   EXPECT_EQ(r.priority, 4);
   EXPECT_EQ(r.params.min_tokens, 3);
+  EXPECT_EQ(r.params.max_draft, 2);
   EXPECT_EQ(r.params.allowed_ids, (std::vector<int32_t>{7, 8}));
   EXPECT_EQ(r.params.bad_words.size(), 2u);
   EXPECT_EQ(r.params.bad_words[0], demo_tokenizer().encode("no", false));

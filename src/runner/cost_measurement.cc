@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "runner/cost_table.h"
+
+namespace fathom::runner {
+namespace {
+
+constexpr int kRuns = 4;  // the first does not count
+// Contexts of decoding sequences.
+constexpr int64_t kContexts[] = {256, 4096, 32768, 262144};
+
+// Ids differ, so that experts and tables are read as in life.
+std::vector<int32_t> some_ids(int64_t n, int32_t vocab_size, uint64_t seed) {
+  uint64_t random = 88172645463325252u + 977 * seed;
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < n; ++i) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    ids.push_back(static_cast<int32_t>(random % static_cast<uint64_t>(vocab_size)));
+  }
+  return ids;
+}
+
+// A prompt of `rows` ids from nothing.
+StepPlan prompt_plan(int64_t rows, const CostMeasurement& m) {
+  StepPlan plan;
+  SlotStart& start = plan.starts.emplace_back();
+  start.slot = 0;
+  start.max_tokens = 1;
+  start.params.temperature = 0;
+  start.prompt = some_ids(rows, m.vocab_size, 0);
+  plan.ids = start.prompt;
+  SegmentPlan& segment = plan.segments.emplace_back();
+  segment.slot = 0;
+  segment.num_rows = static_cast<int32_t>(rows);
+  segment.num_blocks = static_cast<int32_t>((rows + m.block_tokens - 1) / m.block_tokens);
+  for (BlockId block = 0; block < segment.num_blocks; ++block) plan.blocks.push_back(block);
+  segment.sample = true;
+  return plan;
+}
+
+// Sequences that have so many tokens behind them, with one row each.  They share the blocks of
+// what is behind, which are only read; what is in them does not matter for the time.
+class Decodes {
+ public:
+  Decodes(Executor& executor, const CostMeasurement& m, int64_t context, int32_t num_sequences)
+      : executor_(executor), m_(m), context_(context), num_(num_sequences) {}
+
+  // Blocks for `kRuns` steps and one more, each as far as drafts bring it.
+  static int64_t own_blocks(const CostMeasurement& m) {
+    return ((kRuns + 1) * (1 + m.max_draft)) / m.block_tokens + 2;
+  }
+
+  Status start(int32_t next_drafts, StepResult& result) const {
+    StepPlan plan;
+    const int64_t num_shared = context_ / m_.block_tokens, num_own = own_blocks(m_);
+    for (SlotId slot = 0; slot < num_; ++slot) {
+      SlotStart& start = plan.starts.emplace_back();
+      start.slot = slot;
+      start.max_tokens = 1 << 16;
+      start.params.temperature = 0;
+      start.prompt = some_ids(context_ + 1, m_.vocab_size, static_cast<uint64_t>(slot));
+      SegmentPlan& segment = plan.segments.emplace_back();
+      segment.slot = slot;
+      segment.start = segment.window_floor = context_;
+      segment.num_rows = 1;
+      segment.first_id = slot;
+      plan.ids.push_back(start.prompt.back());
+      segment.first_block = static_cast<int32_t>(plan.blocks.size());
+      segment.num_blocks = static_cast<int32_t>(num_shared + num_own);
+      for (int64_t i = 0; i < num_shared; ++i) plan.blocks.push_back(static_cast<BlockId>(i));
+      for (int64_t i = 0; i < num_own; ++i) {
+        plan.blocks.push_back(static_cast<BlockId>(num_shared + slot * num_own + i));
+      }
+      segment.sample = true;
+      segment.next_drafts = next_drafts;
+    }
+    executor_.submit(plan);
+    executor_.wait(result);
+    return result.error;
+  }
+
+  Status step(int32_t num_drafts, StepResult& result) const {
+    StepPlan plan;
+    for (SlotId slot = 0; slot < num_; ++slot) {
+      SegmentPlan& segment = plan.segments.emplace_back();
+      segment.slot = slot;
+      segment.start = context_ + 1;
+      segment.window_floor = context_;
+      segment.num_rows = 1 + num_drafts;
+      segment.first_id = static_cast<int32_t>(plan.ids.size());
+      plan.ids.resize(plan.ids.size() + static_cast<size_t>(segment.num_rows), kPendingToken);
+      segment.sample = segment.continues = true;
+      segment.num_drafts = segment.next_drafts = num_drafts;
+    }
+    executor_.submit(plan);
+    executor_.wait(result);
+    return result.error;
+  }
+
+ private:
+  Executor& executor_;
+  const CostMeasurement& m_;
+  int64_t context_;
+  int32_t num_;
+};
+
+struct Size {
+  int32_t sequences, drafts;
+  int64_t rows() const { return int64_t{sequences} * (1 + drafts); }
+};
+
+// Steps of rising numbers of rows.
+std::vector<Size> decode_sizes(const CostMeasurement& m) {
+  std::vector<Size> sizes = {{1, 0}};
+  for (const int32_t drafts : {1, 2, 3, 5}) {
+    if (drafts < m.max_draft) sizes.push_back({1, drafts});
+  }
+  if (m.max_draft > 0) sizes.push_back({1, m.max_draft});
+  for (int32_t n = 2; n < m.num_slots; n *= 2) sizes.push_back({n, m.max_draft});
+  if (m.num_slots > 1) sizes.push_back({m.num_slots, m.max_draft});
+  return sizes;
+}
+
+// Takes away noise that would make more rows cheaper than fewer.
+void make_monotone(std::span<CostPoint> curve) {
+  for (size_t i = curve.size(); i-- > 1;) {
+    curve[i - 1].seconds = std::min(curve[i - 1].seconds, curve[i].seconds);
+  }
+}
+
+class Measurement {
+ public:
+  Measurement(Executor& executor, const CostMeasurement& m) : executor_(executor), m_(m) {}
+
+  Status measure() {
+    FATHOM_TRY(measure_chunks());
+    std::vector<Size> sizes = decode_sizes(m_);
+    for (const int64_t context : kContexts) {
+      if (!fits(context)) break;
+      FATHOM_TRY(measure_decodes(context, &sizes));
+    }
+    return Status();
+  }
+  StepCosts take() { return std::move(costs_); }
+
+ private:
+  bool has_time() const { return spent_ < m_.budget_s; }
+  bool fits(int64_t context) const {
+    const int64_t num_blocks = context / m_.block_tokens + m_.num_slots * Decodes::own_blocks(m_);
+    return num_blocks <= m_.num_blocks && (m_.max_context == 0 || context + 64 <= m_.max_context);
+  }
+
+  Status measure_chunks() {
+    const int64_t most = std::min(m_.max_rows, int64_t{m_.num_blocks} * m_.block_tokens);
+    for (int64_t rows = 1; has_time(); rows = std::min(2 * rows, most)) {
+      const StepPlan plan = prompt_plan(rows, m_);
+      double best = std::numeric_limits<double>::infinity();
+      for (int run = 0; run < kRuns; ++run) {
+        executor_.submit(plan);
+        executor_.wait(result_);
+        if (!result_.error.ok()) return std::move(result_.error);
+        spent_ += result_.seconds;
+        if (run > 0) best = std::min(best, result_.seconds);
+      }
+      costs_.chunks.push_back({rows, std::max(best, 1e-9)});
+      if (rows == most) break;
+    }
+    make_monotone(costs_.chunks);
+    return Status();
+  }
+
+  // The first context says which sizes there was time for; another one counts if it has them all.
+  Status measure_decodes(int64_t context, std::vector<Size>* sizes) {
+    const bool is_first = costs_.decodes.empty();
+    CostTable curve;
+    for (const Size& size : *sizes) {
+      if (!has_time()) break;
+      double seconds = 0, draft_seconds = 0;
+      bool is_right = true;
+      FATHOM_TRY(measure_decode(context, size, &seconds, &draft_seconds, &is_right));
+      if (!is_right) break;
+      curve.push_back({size.rows(), seconds, context});
+      if (is_first && size.drafts == m_.max_draft && size.drafts > 0) {
+        costs_.drafts.push_back({size.sequences, draft_seconds});
+      }
+    }
+    if (is_first) sizes->resize(curve.size());
+    if (curve.size() < sizes->size() || curve.empty()) return Status();
+    make_monotone(curve);
+    make_monotone(costs_.drafts);
+    const CostTable& known = costs_.decodes;
+    for (size_t i = 0; i < curve.size() && !is_first; ++i) {
+      const CostPoint& nearer = known[known.size() - curve.size() + i];
+      curve[i].seconds = std::max(curve[i].seconds, nearer.seconds);
+    }
+    costs_.decodes.insert(costs_.decodes.end(), curve.begin(), curve.end());
+    return Status();
+  }
+
+  // `is_right`: the executor ran as many rows as were meant.
+  Status measure_decode(int64_t context, const Size& size, double* seconds, double* draft_seconds,
+                        bool* is_right) {
+    Decodes decodes(executor_, m_, context, size.sequences);
+    FATHOM_TRY(decodes.start(size.drafts, result_));
+    *seconds = *draft_seconds = std::numeric_limits<double>::infinity();
+    for (int run = 0; run < kRuns; ++run) {
+      spent_ += result_.seconds;
+      FATHOM_TRY(decodes.step(size.drafts, result_));
+      int64_t rows = size.sequences;
+      for (const SlotDrafts& drafts : result_.drafts) rows += drafts.num_verified;
+      *is_right &= rows == size.rows();
+      if (run == 0) continue;
+      *draft_seconds = std::min(*draft_seconds, std::max(result_.draft_seconds, 1e-9));
+      *seconds = std::min(*seconds, std::max(result_.seconds - result_.draft_seconds, 1e-9));
+    }
+    spent_ += result_.seconds;
+    return Status();
+  }
+
+  Executor& executor_;
+  const CostMeasurement& m_;
+  StepCosts costs_;
+  StepResult result_;
+  double spent_ = 0;
+};
+
+}  // namespace
+
+Result<StepCosts> measure_costs(Executor& executor, const CostMeasurement& m) {
+  if (m.max_rows < 1 || m.num_blocks < 1 || m.block_tokens < 1 || m.vocab_size < 1) {
+    return Status(StatusCode::kInvalidArgument, "there is no block to measure steps with");
+  }
+  Measurement measurement(executor, m);
+  if (Status error = measurement.measure(); !error.ok()) {
+    return std::move(error).with_context("measuring steps");
+  }
+  return measurement.take();
+}
+
+}  // namespace fathom::runner
