@@ -10,7 +10,7 @@ namespace fathom::scheduler {
 // Drafts that rows can be given to: none while tokens are forced, and no more than the answer has
 // room for.
 int32_t Scheduler::Impl::drafts_of(const Sequence& s) const {
-  if (!s.can_continue() || s.num_output() < std::ssize(s.spec.forced)) return 0;
+  if (!s.can_continue()) return 0;
   return static_cast<int32_t>(
       std::clamp<int64_t>(s.max_rows() - 1 - s.planned, 0, int64_t{s.max_draft}));
 }

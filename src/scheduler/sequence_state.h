@@ -94,8 +94,12 @@ struct Sequence {
   int64_t furthest(int64_t num_more) const {
     return std::min(planned + num_maybe + num_more, max_rows());
   }
-  // Its next row is that of a token that it generated: the step may check drafts beside it.
-  bool can_continue() const { return max_draft > 0 && planned >= num_prompt; }
+  // Its next row is that of a token that it generated, and the token behind is not forced: the step
+  // may check drafts.
+  bool can_continue() const {
+    return max_draft > 0 && planned >= num_prompt &&
+           num_output() >= static_cast<int64_t>(spec.forced.size());
+  }
   bool wants_prompt_logprobs() const {
     return spec.prompt_logprobs >= 0 && logprobs_from < num_prompt;
   }
