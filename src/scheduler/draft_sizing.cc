@@ -10,12 +10,12 @@ namespace {
 constexpr double kLeastGain = 1.04;
 // Drafts that were not worth making must promise this much more before they are made again.
 constexpr double kComeback = 1.03;
-// While they are not made, a step in so many makes some to see how they fare.
-constexpr int64_t kProbeEvery = 64;
+// While they are not made, a step in so many makes some to see how they fare, more and more rarely.
+constexpr int64_t kProbeEvery = 64, kProbeAtMost = 1024;
 // Costs that are learned need steps of different sizes: among the first, then one in so many.
 constexpr int64_t kTrialEvery = 64;
 constexpr double kFade = 0.98;
-constexpr float kUsualFade = 0.95f;
+constexpr float kUsualFade = 0.95f, kRareFade = 0.7f;
 constexpr float kFirstGuess = 0.7f;
 // The first guess of the correction counts as so many drafts.
 constexpr double kFirstWeight = 4;
@@ -32,10 +32,19 @@ DraftSizing::DraftSizing(const DraftSizingOptions& options)
       predicted_(kFirstWeight),
       accepted_(kFirstWeight) {
   usual_.fill(kFirstGuess);
+  probe_every_ = kProbeEvery;
 }
 
 float DraftSizing::usual_confidence(int32_t position) const {
   return usual_[static_cast<size_t>(position)];
+}
+
+void DraftSizing::add_offer(const DraftOffer& offer) {
+  // While drafts are rare, each one counts for more.
+  const float fade = is_paused_ ? kRareFade : kUsualFade;
+  for (size_t i = 0; i < static_cast<size_t>(offer.num); ++i) {
+    usual_[i] = usual_[i] * fade + (1 - fade) * std::clamp(offer.confidence[i], 0.0f, 1.0f);
+  }
 }
 
 void DraftSizing::add_outcome(const DraftOffer& offered, int32_t num_verified,
@@ -47,8 +56,6 @@ void DraftSizing::add_outcome(const DraftOffer& offered, int32_t num_verified,
     survival *= std::clamp(offered.confidence[at], 0.0f, 1.0f);
     predicted_ = predicted_ * kFade + static_cast<double>(survival);
     accepted_ = accepted_ * kFade + (is_accepted ? 1 : 0);
-    if (i > num_accepted) continue;
-    usual_[at] = usual_[at] * kUsualFade + (is_accepted ? 1 - kUsualFade : 0);
   }
 }
 
@@ -58,10 +65,12 @@ void DraftSizing::add_step(const DraftStep& step) {
 }
 
 double DraftSizing::seconds(const DraftLoad& load, int64_t num_drafts) const {
-  const double chunks =
-      load.num_chunk_rows == 0 ? 0 : chunks_.seconds(load.num_chunk_rows, load.context).value_or(0);
-  return chunks + decodes_.seconds(load.num_decodes + num_drafts, load.context).value_or(0) +
-         rounds_.seconds(std::ssize(load.offers)).value_or(0);
+  double seconds = decodes_.seconds(load.num_decodes + num_drafts, load.context).value_or(0);
+  if (load.num_chunk_rows > 0) {
+    seconds += chunks_.seconds(load.num_chunk_rows, load.context).value_or(0);
+  }
+  if (!load.offers.empty()) seconds += rounds_.seconds(std::ssize(load.offers)).value_or(0);
+  return seconds;
 }
 
 double DraftSizing::tokens(const DraftLoad& load, double survivals, int64_t num_drafts) const {
@@ -86,6 +95,22 @@ DraftSizing::Best DraftSizing::best(const DraftLoad& load, std::span<const float
   return best;
 }
 
+std::span<const float> DraftSizing::usual_survivals(const DraftLoad& load) {
+  usual_offers_.clear();
+  for (const DraftOffer& offer : load.offers) {
+    usual_offers_.push_back({.num = offer.num, .confidence = usual_});
+  }
+  return usual_chooser_.rank(usual_offers_);
+}
+
+// Whether drafts could pay if every one of them were accepted.
+bool DraftSizing::can_pay(const DraftLoad& load, int64_t num_drafts, double plain) const {
+  for (int64_t k = 1; k <= num_drafts; k += k < kEveryUpTo ? 1 : kStride) {
+    if (static_cast<double>(load.num_decodes + k) > plain * seconds(load, k)) return true;
+  }
+  return false;
+}
+
 // Steps with all, with half and without drafts.
 int64_t DraftSizing::trial_capacity(int64_t num_drafts) const {
   if (num_steps_ == 2 || num_steps_ == 4 || num_steps_ % kTrialEvery == 0) return 0;
@@ -96,19 +121,31 @@ DraftSize DraftSizing::choose(const DraftLoad& load) {
   if (options_.fixed || load.offers.empty()) return {};
   const bool made_before = std::exchange(made_before_, true);
   const std::span<const float> survivals = chooser_.rank(load.offers);
+  const int64_t num_drafts = std::ssize(survivals);
   ++num_steps_;
-  if (!decodes_.is_measured()) {
-    const int64_t trial = trial_capacity(std::ssize(survivals));
-    if (trial >= 0) return {trial, true};
+  Best found{num_drafts, 0};
+  bool may_probe = true;
+  if (decodes_.knows_sizes()) {
+    DraftLoad without = load;
+    without.offers = {};
+    const double plain = tokens(without, 0, 0) / seconds(without, 0);
+    found = best(load, survivals);
+    // Not by one step's confidences: where few sequences run, they say little of the next ones.
+    const double usual = best(load, usual_survivals(load)).rate;
+    is_paused_ = usual < plain * (is_paused_ ? kComeback : 1.0);
+    may_probe = !is_paused_ || can_pay(load, num_drafts, plain);
   }
-  if (!decodes_.knows_sizes()) return {};
-  const Best found = best(load, survivals);
-  DraftLoad without = load;
-  without.offers = {};
-  const double plain = tokens(without, 0, 0) / seconds(without, 0);
-  is_paused_ = found.rate < plain * (is_paused_ ? kComeback : 1.0);
-  made_before_ = !is_paused_ || num_steps_ % kProbeEvery == 0;
-  return {made_before ? (is_paused_ ? -1 : found.capacity) : 0, made_before_};
+  if (!is_paused_) {
+    probe_every_ = kProbeEvery;
+    const int64_t trial = decodes_.is_measured() ? -1 : trial_capacity(num_drafts);
+    return {made_before ? (trial >= 0 ? trial : found.capacity) : 0, true};
+  }
+  made_before_ = may_probe && ++since_probe_ >= probe_every_;
+  if (made_before_) {
+    since_probe_ = 0;
+    probe_every_ = std::min(2 * probe_every_, kProbeAtMost);
+  }
+  return {made_before ? std::max<int64_t>(found.capacity, 1) : 0, made_before_};
 }
 
 }  // namespace fathom::scheduler

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/cost_table.h"
 #include "core/draft_choice.h"
@@ -54,6 +55,8 @@ class DraftSizing {
   // What to expect of a draft that nothing is known of yet.
   float usual_confidence(int32_t position) const;
 
+  // Drafts that were made, and what became of those that were checked.
+  void add_offer(const DraftOffer& offer);
   void add_outcome(const DraftOffer& offered, int32_t num_verified, int32_t num_accepted);
   void add_step(const DraftStep& step);
 
@@ -65,16 +68,20 @@ class DraftSizing {
   Best best(const DraftLoad& load, std::span<const float> survivals) const;
   double seconds(const DraftLoad& load, int64_t num_drafts) const;
   double tokens(const DraftLoad& load, double survivals, int64_t num_drafts) const;
+  std::span<const float> usual_survivals(const DraftLoad& load);
+  bool can_pay(const DraftLoad& load, int64_t num_drafts, double plain) const;
   int64_t trial_capacity(int64_t num_drafts) const;
 
   DraftSizingOptions options_;
   CostModel chunks_, decodes_, rounds_;
-  DraftChooser chooser_;
-  // Fading means, by position: whether a draft was accepted after those before it.
+  DraftChooser chooser_, usual_chooser_;
+  std::vector<DraftOffer> usual_offers_;  // scratch
+  // Fading means of confidence, by position.
   std::array<float, kMaxDrafts> usual_;
   double predicted_, accepted_;  // fading sums: survivals of checked drafts, and how many did
   int64_t num_steps_ = 0;
-  bool is_paused_ = false;   // drafts would not pay
+  bool is_paused_ = false;  // drafts would not pay
+  int64_t probe_every_ = 0, since_probe_ = 0;
   bool made_before_ = true;  // the step before made drafts
 };
 

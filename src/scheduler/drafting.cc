@@ -87,6 +87,7 @@ void Scheduler::Impl::take_drafts(const StepRecord& done, const StepResult& resu
     s.num_drafted += drafts.next.num;
     s.num_accepted += drafts.num_accepted;
     s.offer = drafts.next;
+    if (drafts.next.num > 0) sizing.add_offer(drafts.next);
     num_verified += drafts.num_verified;
     if (drafts.next.num > 0) ++num_makers;
   }
