@@ -125,6 +125,30 @@ Work decode_work(const ModelConfig& c, int64_t batch, int64_t context, int64_t e
   return work;
 }
 
+Work draft_work(const ModelConfig& c, int64_t batch, int64_t num_drafts) {
+  // The stages have the widths of a layer without compressed rows; layer numbers beyond the others.
+  ModelConfig stage = c;
+  stage.num_experts = c.dspark_num_experts;
+  stage.num_experts_per_token = c.dspark_num_experts_per_token;
+  stage.num_layers = c.num_draft_stages;
+  const int64_t rows = batch * c.dspark_block_size;
+  const double hidden = c.hidden_size, m = c.hc_mult;
+  Work work;
+  for (int32_t l = c.num_layers; l < c.num_layers + c.num_draft_stages; ++l) {
+    for (int64_t r = 0; r < rows; ++r) {
+      add_row(stage, l, c.sliding_window + c.dspark_block_size, work);
+    }
+    work.bytes += fp8_macs(stage, l) * (1 + 1.0 / 1024) + 2 * stage.num_experts * hidden +
+                  2 * 4 * (2 + m) * m * m * hidden;
+  }
+  work.bytes += uniform_experts(stage, rows) * expert_bytes(c);
+  const Work head = head_work(c, batch * num_drafts);
+  const double markov = static_cast<double>(c.vocab_size) * c.dspark_markov_rank;
+  work.bytes += head.bytes + 2 * markov * static_cast<double>(num_drafts);
+  work.fp32_ops += head.fp32_ops + 2 * markov * static_cast<double>(batch * num_drafts);
+  return work;
+}
+
 Work head_work(const ModelConfig& c, int64_t rows) {
   const double weights = static_cast<double>(c.vocab_size) * c.hidden_size;
   return {.fp32_ops = 2 * weights * static_cast<double>(rows), .bytes = 2 * weights};

@@ -40,6 +40,10 @@ Work decode_work(const model::ModelConfig& config, int64_t batch, int64_t contex
 // Distinct experts that `tokens` tokens touch in all layers if routing is uniform.
 double uniform_experts(const model::ModelConfig& config, int64_t tokens);
 
+// A draft round of `batch` sequences, `num_drafts` each: the stages, with as many experts as
+// uniform routing touches, the output head, and the Markov head once a draft.
+Work draft_work(const model::ModelConfig& config, int64_t batch, int64_t num_drafts);
+
 // The output head on `rows` rows.
 Work head_work(const model::ModelConfig& config, int64_t rows);
 

@@ -17,6 +17,7 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"decode", bench_layers, {"tokens_per_s"}},
+      {"draft", bench_layers, {"tokens_per_s"}},
       {"prefill", bench_layers, {"tokens_per_s"}},
       {"throughput",
        bench_throughput,

@@ -1,4 +1,4 @@
-// fathom bench decode, prefill: layers of made-up weights, without an engine around them.
+// fathom bench decode, draft, prefill: layers of made-up weights, without an engine around them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -109,6 +109,54 @@ class Bench {
     return row("decode.layers.b" + std::to_string(batch), times, work, batch, call);
   }
 
+  // The newest token of one sequence and rows - 1 drafts, all accepted, through all layers.
+  BenchRow verify(int rows) {
+    const auto s = prompt_sequence(/*keep_draft_rows=*/true);
+    ExpertCounter counter;
+    size_t calls = 0;
+    const auto call = [&] {
+      for (int i = 0; i < rows; ++i) s->append(random_id());
+      must(loaded_.model->forward({{s->next_segment(rows, 0)}, true}, {}, &counter));
+      s->advance(rows);
+      ++calls;
+    };
+    const auto times = repeat(call);
+    const Work work = bench::decode_work(config(), rows, kDecodeContext,
+                                         counter.total / static_cast<int64_t>(calls));
+    return row("verify.layers.b" + std::to_string(rows), times, work, rows, call);
+  }
+
+  // A draft round of `batch` sequences, as many drafts as there can be.
+  BenchRow draft(int batch) {
+    class Best : public model::DraftSampler {
+     public:
+      int32_t choose(size_t, int32_t, std::span<const float> logits) override {
+        return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) -
+                                    logits.begin());
+      }
+    } sampler;
+    const int32_t num_drafts = loaded_.model->max_drafts();
+    max_states_ = std::max<int64_t>(max_states_, batch);
+    std::vector<std::unique_ptr<runner::Sequence>> sequences;
+    for (int b = 0; b < batch; ++b) sequences.push_back(prompt_sequence(true));
+    std::vector<model::DraftSegment> segments(sequences.size());
+    std::vector<model::Draft> drafts(sequences.size());
+    const auto call = [&] {
+      for (size_t i = 0; i < segments.size(); ++i) {
+        const model::Segment next = sequences[i]->next_segment(0, 0);
+        segments[i] = {.state = next.state,
+                       .start = next.start,
+                       .floor = 0,
+                       .anchor = random_id(),
+                       .num_drafts = num_drafts};
+      }
+      must(loaded_.model->draft(segments, sampler, drafts));
+    };
+    const auto times = repeat(call);
+    return row("draft.round.b" + std::to_string(batch), times,
+               bench::draft_work(config(), batch, num_drafts), batch * num_drafts, call);
+  }
+
   // The output head alone.
   BenchRow head(int rows) {
     const auto n = static_cast<size_t>(rows);
@@ -166,11 +214,12 @@ class Bench {
     return s;
   }
 
-  std::unique_ptr<runner::Sequence> prompt_sequence() {
+  std::unique_ptr<runner::Sequence> prompt_sequence(bool keep_draft_rows = false) {
     std::vector<int32_t> ids(kDecodeContext);
     for (int32_t& id : ids) id = random_id();
     auto s = sequence(ids, decode_room(*loaded_.model));
-    must(loaded_.model->forward({{s->next_segment(static_cast<int32_t>(kDecodeContext), 0)}}, {}));
+    must(loaded_.model->forward(
+        {{s->next_segment(static_cast<int32_t>(kDecodeContext), 0)}, keep_draft_rows}, {}));
     s->advance(static_cast<int32_t>(kDecodeContext));
     return s;
   }
@@ -213,7 +262,8 @@ Result<runner::LoadedModel> make_model(const BenchOptions& options, const Kernel
     return runner::load_model(dir, load);
   }
   FATHOM_ASSIGN(model::ModelConfig config,
-                model::release_slice(options.layers, options.experts, kEngramRows));
+                model::release_slice(options.layers, options.experts, kEngramRows,
+                                     options.kind == "draft" ? options.experts : 0));
   FATHOM_ASSIGN(weights::Checkpoint checkpoint,
                 model::make_synthetic(config, model::SyntheticKind::kRandom, 1));
   std::vector<int32_t> class_map = model::modulo_class_map(config);
@@ -234,11 +284,11 @@ Result<KernelChoice> choose_kernels(const EngineOptions& options) {
 
 // Prompt lengths and batches of the kind that is measured.
 std::vector<int> prompt_lengths(const BenchOptions& options) {
-  if (options.kind == "decode") return {};
+  if (options.kind != "prefill") return {};
   return options.tokens.empty() ? std::vector<int>{128, 512} : options.tokens;
 }
 std::vector<int> batch_sizes(const BenchOptions& options) {
-  if (options.kind != "decode") return {};
+  if (options.kind == "prefill") return {};
   return options.batches.empty() ? std::vector<int>{1, 8} : options.batches;
 }
 
@@ -268,7 +318,7 @@ void add_setup(const BenchOptions& options, const runner::LoadedModel& loaded,
   setup->add("numerics", kernels::numerics_name(choice.numerics));
   setup->add("mode", "exact");
   setup->add("context", kDecodeContext);
-  setup->add("drafts", 0);
+  setup->add("drafts", options.kind == "draft" ? loaded.model->max_drafts() : 0);
   setup->add("routing", "the gate's own, of random tokens");
   setup->add("isa", isa_name(choice.isa));
   setup->add("threads", choice.threads);
@@ -295,8 +345,13 @@ Result<BenchReport> bench_layers(const BenchOptions& options) {
                  row.ratio());
     report.rows.push_back(std::move(row));
   };
-  for (const int b : batch_sizes(options)) add(bench.decode(b));
-  for (const int b : batch_sizes(options)) add(bench.head(b));
+  if (options.kind == "draft") {
+    for (int rows = 1; rows <= 1 + loaded.model->max_drafts(); ++rows) add(bench.verify(rows));
+    for (const int b : batch_sizes(options)) add(bench.draft(b));
+  } else {
+    for (const int b : batch_sizes(options)) add(bench.decode(b));
+    for (const int b : batch_sizes(options)) add(bench.head(b));
+  }
   for (const int n : prompt_lengths(options)) add(bench.prefill(n));
   report.memory = bench.memory();
   add_setup(options, loaded, choice, &report.setup);

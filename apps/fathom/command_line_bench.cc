@@ -14,6 +14,7 @@ using Names = std::set<std::string>;
 const std::map<std::string, Names>& options_of_kinds() {
   static const std::map<std::string, Names> all = {
       {"decode", {"--shape", "--layers", "--experts", "--batch", "--profile"}},
+      {"draft", {"--shape", "--layers", "--experts", "--batch", "--profile"}},
       {"prefill", {"--shape", "--layers", "--experts", "--tokens", "--profile"}},
       {"throughput", {"--tokens", "--batch", "--output", "--requests", "--prompts"}},
       {"latency", {"--tokens", "--batch", "--output", "--prompts"}},
@@ -24,7 +25,7 @@ const std::map<std::string, Names>& options_of_kinds() {
   return all;
 }
 
-// All kinds have these; decode and prefill have no other option of the engine.
+// All kinds have these; decode, draft and prefill have no other option of the engine.
 const Names kEverywhere = {"--json", "--html", "--threads", "--isa", "--numerics"};
 
 bool is_option_of(const std::string& name, const std::string& kind) {
@@ -34,7 +35,7 @@ bool is_option_of(const std::string& name, const std::string& kind) {
     if (names.contains(name)) return false;
   }
   if (name == "--max-batch") return false;  // the rows choose it
-  return kind != "decode" && kind != "prefill";
+  return kind != "decode" && kind != "draft" && kind != "prefill";
 }
 
 void check_options(Command app, const std::string& kind) {
@@ -61,20 +62,22 @@ void add_file(Command app, const std::string& name, std::string* out, const std:
 
 void add_bench(Command root, BenchOptions* o, std::function<int()>* run) {
   Command app = root.add_command("bench", "Measure speed beside the limits of this machine", R"(
-decode, prefill: a few layers of made-up weights in the release's shapes, without an engine.
+decode, draft, prefill: a few layers of made-up weights in the release's shapes, without an engine;
+draft: rows of a verification, and a draft round.
 throughput: all requests at once; latency: a batch at a time; sweep: prompt lengths, prompts at a
 time and batch sizes, with a plot; agent: conversations with tools and a growing history, with the
 prefix cache on, in replay and off. These four run a model behind its engine.
 
 Examples:
   fathom bench decode --layers 4 --experts 32
+  fathom bench draft --layers 4 --experts 32
   fathom bench prefill --tokens 512 --json prefill.json
   fathom bench decode --numerics int8 --profile
   fathom bench throughput --requests 200 --batch 1 --batch 16
   fathom bench latency --tokens 512 --batch 4
   fathom bench sweep --json sweep.json --svg sweep.svg --html sweep.html
   fathom bench agent --conversations 16 --turns 20 --json agent.json)");
-  const std::string kinds = "decode, prefill, throughput, latency, sweep or agent";
+  const std::string kinds = "decode, draft, prefill, throughput, latency, sweep or agent";
   app.add_argument("kind", kinds,
                    [o, kinds](const std::string& value) {
                      if (!options_of_kinds().contains(value)) throw bad_value("kind", value, kinds);

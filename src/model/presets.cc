@@ -228,7 +228,8 @@ Result<ModelConfig> preset_config(std::string_view name) {
   return Status(StatusCode::kInvalidArgument, message);
 }
 
-Result<ModelConfig> release_slice(int32_t num_layers, int32_t num_experts, int64_t engram_rows) {
+Result<ModelConfig> release_slice(int32_t num_layers, int32_t num_experts, int64_t engram_rows,
+                                  int32_t draft_experts) {
   ModelConfig c = release_widths();
   if (num_layers < 4 || num_experts < c.num_experts_per_token || engram_rows < 4096) {
     return Status(StatusCode::kInvalidArgument,
@@ -237,12 +238,22 @@ Result<ModelConfig> release_slice(int32_t num_layers, int32_t num_experts, int64
   const int32_t decoder = num_layers / 2;
   c.num_layers = num_layers;
   c.num_experts = num_experts;
-  c.num_draft_stages = 0;
-  c.dspark_block_size = c.dspark_noise_token_id = c.dspark_markov_rank = 0;
-  c.dspark_num_experts = c.dspark_num_experts_per_token = 0;
+  if (draft_experts == 0) {
+    c.num_draft_stages = 0;
+    c.dspark_block_size = c.dspark_noise_token_id = c.dspark_markov_rank = 0;
+    c.dspark_num_experts_per_token = 0;
+    c.dspark_target_layers.clear();
+  } else {
+    c.dspark_target_layers.clear();
+    for (int32_t l = std::max(decoder, num_layers - 3); l < num_layers; ++l) {
+      c.dspark_target_layers.push_back(l);
+    }
+  }
+  c.dspark_num_experts = draft_experts;
   c.compress_ratios.assign(1, 0);
   c.compress_ratios.resize(static_cast<size_t>(decoder), 2);
   c.compress_ratios.resize(static_cast<size_t>(num_layers), 1);
+  c.compress_ratios.resize(static_cast<size_t>(num_layers + c.num_draft_stages), 0);
   c.kv_source_layers = {1, decoder};
   c.index_source_layers = {1, decoder};
   for (int32_t layer = decoder + 1; layer < num_layers; layer += 4) {

@@ -92,6 +92,15 @@ TEST(Config, SlicesOfTheReleaseHaveItsWidths) {
   EXPECT_EQ(c.engram_num_embeddings, (std::vector<int64_t>{1 << 20}));
   EXPECT_EQ(c.hidden_size, 5120);
   EXPECT_EQ(c.moe_intermediate_size, 2304);
+  EXPECT_EQ(c.num_draft_stages, 0);
+  const ModelConfig drafts = *release_slice(4, 16, 1 << 20, 8);
+  EXPECT_EQ(drafts.compress_ratios, (std::vector<int32_t>{0, 2, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(drafts.num_draft_stages, 3);
+  EXPECT_EQ(drafts.dspark_target_layers, (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(drafts.dspark_num_experts, 8);
+  EXPECT_EQ(release_slice(8, 16, 1 << 20, 8)->dspark_target_layers,
+            (std::vector<int32_t>{5, 6, 7}));
+  EXPECT_FALSE(release_slice(4, 16, 1 << 20, 2));
   EXPECT_TRUE(release_slice(11, 384, 5000));
   EXPECT_FALSE(release_slice(3, 16, 1 << 20));
   EXPECT_FALSE(release_slice(4, 5, 1 << 20));
