@@ -29,6 +29,10 @@ const std::vector<Kind>& kinds() {
        bench_agent,
        {"prompt_tokens", "hit_rate", "computed_tokens", "recomputed_tokens", "ttft_p50_ms",
         "ttft_p90_ms", "output_tokens_per_s"}},
+      {"drafts",
+       bench_drafts,
+       {"speedup", "speedup_least", "speedup_most", "mean_accepted_length", "verified_per_step",
+        "tokens_per_s", "plain_tokens_per_s"}},
   };
   return all;
 }

@@ -48,6 +48,7 @@ Result<BenchReport> bench_throughput(const BenchOptions& options);
 Result<BenchReport> bench_latency(const BenchOptions& options);
 Result<BenchReport> bench_sweep(const BenchOptions& options);
 Result<BenchReport> bench_agent(const BenchOptions& options);
+Result<BenchReport> bench_drafts(const BenchOptions& options);
 
 // The engine with so many sequences at a time, warm; and the conditions of a run on it.
 Result<std::unique_ptr<Engine>> start_bench_engine(const BenchOptions& options, int max_batch);

@@ -1,86 +1,18 @@
 // fathom bench throughput, latency, sweep: requests of token ids on a model behind its engine.
 #include <algorithm>
 #include <cstdio>
-#include <random>
 
 #include "bench.h"
 #include "bench/floors.h"
-#include "codec/tokenizer.h"
+#include "bench_prompts.h"
 #include "device/process_memory.h"
 #include "failure.h"
 #include "load.h"
-#include "output.h"
 
 namespace fathom::app {
 namespace {
 
 using bench::Work;
-
-// Prompts of given lengths, no two alike.
-class PromptMaker {
- public:
-  static Result<PromptMaker> create(const BenchOptions& options, const Engine& engine) {
-    PromptMaker maker(engine);
-    if (!options.prompts_file) return maker;
-    FATHOM_ASSIGN(const std::string text, read_text(*options.prompts_file));
-    FATHOM_TRY(check_utf8(text, *options.prompts_file));
-    maker.text_ = engine.tokenizer->encode(text, /*recognize_added=*/false);
-    if (maker.text_.empty()) return wrong_use(*options.prompts_file + ": is empty; give a text");
-    return maker;
-  }
-
-  std::vector<int32_t> make(int tokens) {
-    std::vector<int32_t> ids(1, bos_);
-    size_t at = text_.empty() ? 0 : random_() % text_.size();
-    while (static_cast<int>(ids.size()) < tokens) {
-      if (text_.empty()) {
-        ids.push_back(plain_[random_() % plain_.size()]);
-      } else {
-        ids.push_back(text_[at++ % text_.size()]);
-      }
-    }
-    ids.resize(static_cast<size_t>(tokens));
-    return ids;
-  }
-
- private:
-  explicit PromptMaker(const Engine& engine) : bos_(engine.config().bos_token_id) {
-    for (int32_t id = 0; id < engine.tokenizer->vocab_size(); ++id) {
-      if (!engine.tokenizer->is_added(id)) plain_.push_back(id);
-    }
-    if (plain_.empty()) plain_.push_back(bos_);
-  }
-
-  int32_t bos_;
-  std::vector<int32_t> plain_;  // ids that are text
-  std::vector<int32_t> text_;
-  std::mt19937_64 random_{1};
-};
-
-// Every user asks `rounds` times; prompt lengths go round.
-class Rounds : public LoadSource {
- public:
-  Rounds(PromptMaker& prompts, std::vector<int> tokens, int output_tokens, int rounds)
-      : prompts_(prompts), tokens_(std::move(tokens)), output_(output_tokens), rounds_(rounds) {}
-
-  Result<std::optional<Request>> next(int user) override {
-    if (static_cast<size_t>(user) >= asked_.size()) asked_.resize(static_cast<size_t>(user) + 1);
-    if (asked_[static_cast<size_t>(user)]++ >= rounds_) return std::optional<Request>();
-    Request request;
-    request.prompt = prompts_.make(tokens_[next_++ % tokens_.size()]);
-    request.params.temperature = 0;
-    request.params.ignore_eos = true;
-    request.params.max_tokens = output_;
-    return std::optional<Request>(std::move(request));
-  }
-
- private:
-  PromptMaker& prompts_;
-  std::vector<int> tokens_;
-  int output_, rounds_;
-  std::vector<int> asked_;
-  size_t next_ = 0;
-};
 
 Work sum(const Work& a, const Work& b) {
   return {.int8_ops = a.int8_ops + b.int8_ops,
@@ -161,7 +93,7 @@ Result<std::unique_ptr<Engine>> start_bench_engine(const BenchOptions& options, 
   EngineOptions engine_options = options.engine;
   engine_options.max_batch = max_batch;
   FATHOM_ASSIGN(std::unique_ptr<Engine> engine, start_engine(engine_options));
-  FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create({}, *engine));
+  FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(std::nullopt, *engine));
   Rounds source(prompts, {64}, 8, 1);
   FATHOM_ASSIGN(const LoadResult warm, run_load(*engine->requests, max_batch, source));
   (void)warm;
@@ -179,8 +111,10 @@ void add_engine_setup(const BenchOptions& options, const Engine& engine, BenchSe
   setup->add("chunk", options.engine.chunk_tokens);
   setup->add("async", options.engine.asynchronous);
   setup->add("sampling", "greedy, end token ignored");
-  setup->add("drafts", 0);
-  setup->add("acceptance", "none drafted");
+  setup->add("drafts", engine.max_draft);
+  setup->add("draft_verify",
+             options.engine.draft_verify == DraftVerify::kFixed ? "fixed" : "confidence");
+  setup->add("acceptance", "the model's own");
   setup->add("routing", "the model's own; floors assume uniform");
   setup->add("prompts", options.prompts_file ? *options.prompts_file : "random ids");
   setup->add("isa", isa_name(engine.isa));
@@ -223,7 +157,7 @@ Result<BenchReport> bench_throughput(const BenchOptions& options) {
   for (const int batch : batches) {
     FATHOM_ASSIGN(const auto engine, start_bench_engine(options, batch));
     FATHOM_TRY(check_fits(*engine, most(tokens), output));
-    FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(options, *engine));
+    FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(options.prompts_file, *engine));
     Rounds source(prompts, tokens, output, 1);
     FATHOM_ASSIGN(const LoadResult load, run_load(*engine->requests, options.requests, source));
     const Floors floors(*engine, report.peaks);
@@ -263,7 +197,7 @@ Result<BenchReport> bench_latency(const BenchOptions& options) {
   report.peaks = measure_peaks(options);
   FATHOM_ASSIGN(const auto engine, start_bench_engine(options, most(batches)));
   FATHOM_TRY(check_fits(*engine, most(tokens), output));
-  FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(options, *engine));
+  FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(options.prompts_file, *engine));
   const Floors floors(*engine, report.peaks);
   for (const int length : tokens) {
     for (const int batch : batches) {
@@ -381,7 +315,7 @@ Result<BenchReport> bench_sweep(const BenchOptions& options) {
   const int at_once =
       std::max(most(standard(options.batches, {16})), most(standard(options.concurrency, {8})));
   FATHOM_ASSIGN(const auto engine, start_bench_engine(options, at_once));
-  FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(options, *engine));
+  FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(options.prompts_file, *engine));
   FATHOM_TRY(sweep_prefill(options, *engine, prompts, &report));
   FATHOM_TRY(sweep_decode(options, *engine, prompts, &report));
   report.memory = memory_use(*engine);

@@ -144,6 +144,28 @@ Examples:
   });
 }
 
+void add_calibrate(Command root, CalibrateOptions* o, std::function<int()>* run) {
+  Command app = root.add_command(
+      "calibrate", "Fit the draft module's confidence to a text, and measure what steps cost", R"(
+Answers pieces of a text that the model was not trained on and compares how sure its draft module was
+with what was accepted. The result lies beside the model (draft_calibration.json) and is read at every
+start; what steps cost on this machine is measured again and kept in the user's cache. Neither changes
+an answer, only how many drafts a step checks.
+
+Example:
+  fathom calibrate --text tests/data/demo/heldout.txt)");
+  app.add("--text", "FILE", "a text (UTF-8), or questions as eval --set takes them (.jsonl)",
+          [o](const std::string& value) { o->text_file = value; })
+      .require();
+  app.add("--out", "FILE", "write the temperatures here; -: standard output",
+          [o](const std::string& value) { o->out_file = value; });
+  add_int<int32_t>(app, "--prompts", &o->prompts, 1, 100000,
+                   "pieces of the text to answer (default 64)");
+  app.add_flag("--json", &o->json, "print JSON");
+  add_engine(app, &o->engine);
+  app.on_use([=] { *run = [o] { return run_calibrate(*o); }; });
+}
+
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
@@ -154,6 +176,7 @@ int run_command_line(int argc, char** argv) {
   RenderCommandOptions render;
   ParseOptions parse;
   EvalOptions eval;
+  CalibrateOptions calibrate;
   ServeOptions serve;
   BenchOptions bench;
   std::function<int()> run;
@@ -177,6 +200,7 @@ Exit codes: 0 done, 1 failed while running, 2 wrong use, 3 model missing or wron
   add_render(root, &render, &run);
   add_parse(root, &parse, &run);
   add_eval(root, &eval, &run);
+  add_calibrate(root, &calibrate, &run);
   add_serve(root, &serve, &run);
   for (int i = 0; i < argc; ++i) bench.command += (i > 0 ? " " : "") + std::string(argv[i]);
   add_bench(root, &bench, &run);

@@ -21,6 +21,7 @@ const std::map<std::string, Names>& options_of_kinds() {
       {"sweep",
        {"--tokens", "--batch", "--output", "--prompts", "--concurrency", "--context", "--svg"}},
       {"agent", {"--conversations", "--turns", "--output"}},
+      {"drafts", {"--tokens", "--batch", "--output", "--prompts"}},
   };
   return all;
 }
@@ -66,7 +67,8 @@ decode, draft, prefill: a few layers of made-up weights in the release's shapes,
 draft: rows of a verification, and a draft round.
 throughput: all requests at once; latency: a batch at a time; sweep: prompt lengths, prompts at a
 time and batch sizes, with a plot; agent: conversations with tools and a growing history, with the
-prefix cache on, in replay and off. These four run a model behind its engine.
+prefix cache on, in replay and off; drafts: the same requests without drafts and with, in turn.
+These five run a model behind its engine.
 
 Examples:
   fathom bench decode --layers 4 --experts 32
@@ -76,8 +78,9 @@ Examples:
   fathom bench throughput --requests 200 --batch 1 --batch 16
   fathom bench latency --tokens 512 --batch 4
   fathom bench sweep --json sweep.json --svg sweep.svg --html sweep.html
+  fathom bench drafts --prompts tests/data/demo/eval.jsonl --batch 1
   fathom bench agent --conversations 16 --turns 20 --json agent.json)");
-  const std::string kinds = "decode, draft, prefill, throughput, latency, sweep or agent";
+  const std::string kinds = "decode, draft, prefill, throughput, latency, sweep, agent or drafts";
   app.add_argument("kind", kinds,
                    [o, kinds](const std::string& value) {
                      if (!options_of_kinds().contains(value)) throw bad_value("kind", value, kinds);
@@ -105,7 +108,8 @@ Examples:
   add_int<int>(app, "--context", &o->context, 1, 1 << 20,
                "prompt before the answers (sweep; default 256)");
   add_text(app, "--prompts", &o->prompts_file, "FILE",
-           "a text to cut prompts from (throughput, latency, sweep; default: random ids)");
+           "a text to cut prompts from, or questions (.jsonl) (throughput, latency, sweep, drafts; "
+           "default: random ids)");
   add_int<int>(app, "--conversations", &o->conversations, 1, 256,
                "conversations at a time (agent; default 16)");
   add_int<int>(app, "--turns", &o->turns, 1, 1000, "turns of each (agent; default 20)");

@@ -11,5 +11,6 @@ int run_info(const InfoOptions& options);
 int run_tokenize(const TokenizeOptions& options);
 int run_render(const RenderCommandOptions& options);
 int run_eval(const EvalOptions& options);
+int run_calibrate(const CalibrateOptions& options);
 
 }  // namespace fathom::app

@@ -70,14 +70,15 @@ Result<fs::path> find_model(const std::string& model) {
   return Status(StatusCode::kNotFound, "--model " + dir.error().message());
 }
 
-Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options,
+                                             const assembly::Hooks& hooks) {
   const NoSignalsForNewThreads guard;
   Config config = options;
   FATHOM_ASSIGN(config.prefill, choose_prefill(options));
   FATHOM_ASSIGN(const fs::path dir, find_model(options.model));
   config.model = dir.string();
   config.cost_cache = cost_cache().string();
-  return assembly::assemble(config);
+  return assembly::assemble(config, hooks);
 }
 
 }  // namespace fathom::app

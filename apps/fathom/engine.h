@@ -17,6 +17,7 @@ using assembly::load_tokenizer;
 // Folder of --model: "" is the demo model of the project.  kNotFound says what was looked for.
 Result<std::filesystem::path> find_model(const std::string& model);
 
-Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options);
+Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options,
+                                             const assembly::Hooks& hooks = {});
 
 }  // namespace fathom::app

@@ -4,6 +4,7 @@
 
 #include "answer_loop.h"
 #include "commands.h"
+#include "draft_report.h"
 #include "eval_score.h"
 #include "failure.h"
 #include "interrupt.h"
@@ -144,7 +145,7 @@ void write_score(JsonWriter& json, const Score& score) {
   json.member("skipped", score.skipped).end_object();
 }
 
-std::string report(const Scores& scores, bool as_json) {
+std::string report(const Scores& scores, const DraftStats& drafts, bool as_json) {
   Score all;
   JsonWriter json;
   json.begin_object().key("accuracy").begin_object();
@@ -166,6 +167,7 @@ std::string report(const Scores& scores, bool as_json) {
   }
   add_row("all", all);
   write_score(json.end_object().key("total"), all);
+  write_drafts(json.key("drafts"), drafts);
   json.end_object();
   return as_json ? json.text() + "\n" : table;
 }
@@ -176,7 +178,7 @@ Status measure_accuracy(const EvalOptions& options) {
   EvalRun run(*engine, items, options);
   FATHOM_TRY(run.run());
   if (options.answers_file) FATHOM_TRY(run.write_answers(*options.answers_file));
-  return print(report(run.scores(), options.json));
+  return print(report(run.scores(), engine->requests->stats().drafts, options.json));
 }
 
 Status measure_perplexity(const EvalOptions& options) {

@@ -109,6 +109,14 @@ struct RenderCommandOptions {
   std::optional<std::string> tokenizer_file;
 };
 
+struct CalibrateOptions {
+  EngineOptions engine;
+  std::string text_file;
+  std::string out_file;  // "": beside the model
+  int32_t prompts = 64;
+  bool json = false;
+};
+
 struct EvalOptions {
   EngineOptions engine;
   std::optional<std::string> set_file;

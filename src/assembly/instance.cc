@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "assembly/draft_temperatures.h"
 #include "codec/engine_constraint.h"
 #include "codec/engram_classes.h"
 #include "device/cpu_features.h"
@@ -197,9 +198,9 @@ fs::path cost_file(const Instance& instance, const Config& config, const BlockKe
 
 // From its file; else measured now, if that is wanted.  A file that cannot be written is no error:
 // the next start measures again.
-Result<StepCosts> load_costs(const fs::path& file, bool may_measure, Executor& executor,
-                             const runner::CostMeasurement& measurement) {
-  if (!file.empty()) {
+Result<StepCosts> load_costs(const fs::path& file, bool may_measure, bool may_read,
+                             Executor& executor, const runner::CostMeasurement& measurement) {
+  if (!file.empty() && may_read) {
     Result<StepCosts> known = runner::read_cost_table(file);
     if (known) return known;
   }
@@ -216,7 +217,7 @@ double now_s() {
 
 // Executor, scheduler and loop around the loaded model.
 Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const Config& options,
-                                                       int64_t kv_memory) {
+                                                       int64_t kv_memory, const Hooks& hooks) {
   const model::Model& model = *instance.loaded.model;
   const model::ModelConfig& config = model.config();
   const int64_t block_bytes = model.kv_layout().block_bytes();
@@ -236,6 +237,7 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
   loop.max_queue = options.max_queue;
   loop.asynchronous = options.asynchronous;
   loop.now_s = now_s;
+  loop.on_result = hooks.on_result;
   loop.compile =
       [grammars = instance.grammars.get()](const Constraint& constraint) -> Result<GrammarHandle> {
     FATHOM_ASSIGN(auto grammar, grammars->acquire(constraint));
@@ -256,17 +258,24 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
   loop.scheduler.prefill = instance.prefill;
   loop.scheduler.max_draft = instance.max_draft;
   loop.scheduler.draft_verify = options.draft_verify;
+  std::vector<float> temperatures;
+  if (instance.max_draft > 0 && !hooks.raw_confidences) {
+    FATHOM_ASSIGN(temperatures, read_draft_temperatures(instance.dir));
+  }
   FATHOM_ASSIGN(auto executor,
                 runner::LocalExecutor::create(*instance.loaded.model,
                                               {.num_slots = options.max_batch,
                                                .num_blocks = static_cast<int32_t>(num_blocks),
                                                .asynchronous = options.asynchronous,
                                                .max_draft = instance.max_draft,
+                                               .draft_temperatures = std::move(temperatures),
+                                               .accept_hook = hooks.accept_hook,
                                                .grammars = instance.grammars.get()}));
   loop.scheduler.decode_latency_target_s = options.step_latency_target_ms / 1000;
   FATHOM_ASSIGN(loop.scheduler.costs,
                 load_costs(cost_file(instance, options, loop.scheduler.namespace_key),
-                           options.measure_costs || options.step_latency_target_ms > 0, *executor,
+                           options.measure_costs || options.step_latency_target_ms > 0,
+                           !hooks.measure_again, *executor,
                            {.max_rows = options.chunk_tokens,
                             .num_slots = options.max_batch,
                             .num_blocks = loop.scheduler.num_blocks,
@@ -285,7 +294,7 @@ Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const fs::path& dir) {
   return codec::Tokenizer::load(dir / "tokenizer.json");
 }
 
-Result<std::unique_ptr<Instance>> assemble(const Config& config) {
+Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& hooks) {
   FATHOM_TRY(check_numbers(config));
   auto instance = std::make_unique<Instance>();
   FATHOM_ASSIGN(instance->isa, choose_isa(config));
@@ -325,7 +334,7 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config) {
       [tokenizer = instance->tokenizer.get()] { return codec::constraint_tokens(*tokenizer); },
       model.vocab_size, model.eos_token_id);
   instance->max_draft = std::min(config.max_draft, instance->loaded.model->max_drafts());
-  FATHOM_ASSIGN(instance->requests, start_requests(*instance, config, kv_memory));
+  FATHOM_ASSIGN(instance->requests, start_requests(*instance, config, kv_memory, hooks));
   const int64_t block_tokens = instance->loaded.model->kv_layout().block_tokens();
   instance->context_tokens = std::min<int64_t>(
       model.max_position_embeddings, instance->requests->stats().num_blocks * block_tokens);

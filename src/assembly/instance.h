@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -41,9 +42,18 @@ struct Instance {
   const model::ModelConfig& config() const { return loaded.model->config(); }
 };
 
+// For measurements and tests: what no option says.
+struct Hooks {
+  // Sees the result of every step before its tokens go out.  Thread: the engine's.
+  std::function<void(const StepResult&)> on_result = nullptr;
+  bool raw_confidences = false;  // of drafts, as if they had never been calibrated
+  bool measure_again = false;    // what steps cost, whatever is kept
+  runner::AcceptHook accept_hook = nullptr;
+};
+
 // Errors as open_engine() in include/fathom/open_engine.h; they name options as the command line
 // does.
-Result<std::unique_ptr<Instance>> assemble(const Config& config);
+Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& hooks = {});
 
 // DIR/tokenizer.json.
 Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const std::filesystem::path& dir);

@@ -233,6 +233,7 @@ void EngineLoop::finish_step() {
   executor_->wait(result_);
   --in_flight_;
   tokens_.clear();
+  if (options_.on_result) options_.on_result(result_);
   scheduler_.apply(result_, tokens_);
   // What belongs to the prompt comes before the token after it.
   new_events_.clear();

@@ -35,6 +35,8 @@ struct EngineLoopOptions {
   bool asynchronous = true;
   ConstraintCompiler compile;     // none: constraints are refused
   std::function<double()> now_s;  // monotonic seconds
+  // Sees every result before it is applied; on the engine's thread.  none: nobody does.
+  std::function<void(const StepResult&)> on_result = nullptr;
 };
 
 class EngineLoop : public Engine {

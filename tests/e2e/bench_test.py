@@ -51,6 +51,19 @@ class Bench(ProgramTest):
             bench.send_signal(number)
             self.assertEqual(bench.wait(timeout=3), 130)
 
+    def test_drafts(self):
+        questions = program.settings.root / "tests/data/demo/eval.jsonl"
+        report = json.loads(self.text("bench", "drafts", "--prompts", questions, "--batch", "8", "--output", "8",
+                                      "--draft-verify", "fixed", "--json", "-"))
+        row = report["rows"][0]
+        self.assertEqual(row["name"], "drafts.b8")
+        self.assertGreater(row["speedup"], 0)
+        self.assertTrue(1 < row["mean_accepted_length"] <= 6, row)
+        self.assertTrue(0 < row["accepted"] <= row["verified"] <= row["drafted"], row)
+        self.assertTrue(0 < row["acceptance_1"] <= 1, row)
+        self.assertEqual((report["setup"]["drafts"], report["setup"]["draft_verify"]), (5, "fixed"))
+        self.fails(2, "bench", "drafts", "--max-draft", "0", says="--max-draft 0")
+
     def test_latency(self):
         text = self.write("text.txt", "The river runs past the green house. " * 20)
         report, rows = self.bench("latency", "--tokens", "70", "--batch", "2", "--output", "4",

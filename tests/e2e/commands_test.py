@@ -55,6 +55,35 @@ class Tokenize(ProgramTest):
         self.fails(2, "tokenize", "--file", "absent", says="absent")
 
 
+class Calibrate(ProgramTest):
+    def test_writes_temperatures_beside_the_model_that_change_no_answer(self):
+        model = self.folder / "model"
+        model.mkdir()
+        for file in (program.settings.root / "models/demo").iterdir():
+            (model / file.name).symlink_to(file)
+        questions = program.settings.root / "tests/data/demo/eval.jsonl"
+        self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        ask = ("generate", "--model", model, "--prompt", "4 * 70", "--temperature", "0", "--logprobs", "1")
+        before = self.result(*ask)
+        table = self.text("calibrate", "--model", model, "--text", questions, "--prompts", "40")
+        self.assertIn("position", table)
+        file = model / "draft_calibration.json"
+        written = json.loads(file.read_text())
+        self.assertEqual(len(written["temperatures"]), 5)
+        for temperature, position in zip(written["temperatures"], written["positions"]):
+            self.assertTrue(0.05 <= temperature <= 20, written)
+            self.assertTrue(0 < position["survived"] <= position["outcomes"], written)
+        self.assertEqual(len(list(self.folder.glob("cache/fathom/cost/*.txt"))), 1)
+        after = self.result(*ask)
+        self.assertEqual((after["token_ids"], after["logprobs"]), (before["token_ids"], before["logprobs"]))
+        for bad in ("", "[]", '{"temperatures": [0]}', '{"temperatures": [1, "x"]}', '{"temperatures": 1}'):
+            file.write_text(bad)
+            self.fails(3, *ask, says="draft_calibration.json")
+        file.unlink()
+        self.fails(2, "calibrate", "--model", model, says="--text")
+        self.fails(2, "calibrate", "--model", model, "--text", questions, "--max-draft", "0", says="--max-draft 0")
+
+
 class Eval(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -74,6 +103,10 @@ class Eval(ProgramTest):
         self.assertEqual(sum(a["correct"] for a in answers), report["total"]["correct"])
         some = self.result("eval", "--set", file, "--category", "json", "--limit", "1")
         self.assertEqual(some["total"]["total"], 1)
+        fixed = self.result("eval", "--set", file, "--draft-verify", "fixed")
+        self.assertEqual(fixed["accuracy"], report["accuracy"])
+        self.assertGreater(fixed["drafts"]["mean_accepted_length"], 2)
+        self.assertEqual(len(fixed["drafts"]["accepted_at"]), 5)
 
     def item(self, check, value, **more):
         request = {"messages": [], "thinking": {"type": "disabled"}}

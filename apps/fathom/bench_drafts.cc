@@ -1,0 +1,146 @@
+// fathom bench drafts: the same requests on an engine without drafts and on one with them, in turn,
+// so that what else the machine does meets both.
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "bench.h"
+#include "bench/floors.h"
+#include "bench_prompts.h"
+#include "failure.h"
+#include "load.h"
+
+namespace fathom::app {
+namespace {
+
+constexpr int kPairs = 9;
+constexpr int kRequests = 32;  // of a run, at least
+
+using Answers = std::multiset<std::vector<int32_t>>;
+
+// Keeps what was answered; who asks what depends on who was ready first.
+class KeptRounds : public Rounds {
+ public:
+  using Rounds::Rounds;
+  void done(int, const RequestTrace&, std::span<const int32_t> output) override {
+    answers.emplace(output.begin(), output.end());
+  }
+  Answers answers;
+};
+
+struct Side {
+  Engine* engine;
+  std::vector<double> seconds;  // of a run
+  Answers answers;
+  int64_t tokens;  // of them
+};
+
+struct Load {
+  int batch, tokens, output;
+};
+
+Status run_side(const BenchOptions& options, const Load& load, Side* side) {
+  FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(options.prompts_file, *side->engine));
+  KeptRounds source(prompts, {load.tokens}, load.output, std::max(2, kRequests / load.batch));
+  FATHOM_ASSIGN(const LoadResult result, run_load(*side->engine->requests, load.batch, source));
+  side->seconds.push_back(result.seconds);
+  side->tokens = result.total(&RequestTrace::output_tokens);
+  side->answers = std::move(source.answers);
+  return Status();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+double share(int64_t part, int64_t all) {
+  return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+}
+
+Result<BenchRow> measure(const BenchOptions& options, const Load& load, Side plain, Side drafting) {
+  const EngineStats before = drafting.engine->requests->stats();
+  for (int pair = 0; pair < kPairs; ++pair) {
+    // Which one comes first changes.
+    Side* order[] = {pair % 2 == 0 ? &plain : &drafting, pair % 2 == 0 ? &drafting : &plain};
+    for (Side* side : order) FATHOM_TRY(run_side(options, load, side));
+    if (plain.answers != drafting.answers) {
+      return Status(StatusCode::kInternal, "answers with drafts differ from those without");
+    }
+  }
+  const EngineStats after = drafting.engine->requests->stats();
+  std::vector<double> speedups;
+  for (size_t i = 0; i < plain.seconds.size(); ++i) {
+    speedups.push_back(plain.seconds[i] / drafting.seconds[i]);
+  }
+  const int64_t tokens = drafting.tokens;
+  const DraftStats &a = before.drafts, &b = after.drafts;
+  BenchRow row{.name = "drafts.b" + std::to_string(load.batch),
+               .value = median(drafting.seconds) / static_cast<double>(tokens),
+               .floor = 0,
+               .figures = {}};
+  const auto add = [&row](const char* name, double number) {
+    row.figures.emplace_back(name, number);
+  };
+  add("speedup", median(speedups));
+  add("speedup_least", *std::min_element(speedups.begin(), speedups.end()));
+  add("speedup_most", *std::max_element(speedups.begin(), speedups.end()));
+  add("mean_accepted_length", 1 + share(b.accepted - a.accepted, b.rounds - a.rounds));
+  add("verified_per_step",
+      share(b.verified - a.verified, after.sampling_steps - before.sampling_steps));
+  add("tokens_per_s", static_cast<double>(tokens) / median(drafting.seconds));
+  add("plain_tokens_per_s", static_cast<double>(tokens) / median(plain.seconds));
+  add("drafted", static_cast<double>(b.drafted - a.drafted));
+  add("verified", static_cast<double>(b.verified - a.verified));
+  add("accepted", static_cast<double>(b.accepted - a.accepted));
+  for (size_t i = 0; i < b.verified_at.size(); ++i) {
+    const int64_t verified = b.verified_at[i] - a.verified_at[i];
+    if (verified == 0) continue;
+    add(("acceptance_" + std::to_string(i + 1)).c_str(),
+        share(b.accepted_at[i] - a.accepted_at[i], verified));
+  }
+  return row;
+}
+
+}  // namespace
+
+Result<BenchReport> bench_drafts(const BenchOptions& options) {
+  const std::vector<int> batches =
+      options.batches.empty() ? std::vector<int>{1, 2, 4, 8, 16, 32} : options.batches;
+  const int tokens = options.tokens.empty() ? 64 : options.tokens.front();
+  const int output = options.output_tokens > 0 ? options.output_tokens : 128;
+  if (options.engine.max_draft == 0) return wrong_use("--max-draft 0: there is nothing to compare");
+  if (output < 2) return wrong_use("--output 1: drafts need answers of at least 2 tokens");
+  const int most = *std::max_element(batches.begin(), batches.end());
+  BenchReport report;
+  BenchOptions plain_options = options, draft_options = options;
+  plain_options.engine.max_draft = 0;
+  draft_options.engine.measure_costs = true;  // as a server does
+  FATHOM_ASSIGN(const auto plain, start_bench_engine(plain_options, most));
+  FATHOM_ASSIGN(const auto drafting, start_bench_engine(draft_options, most));
+  if (drafting->max_draft == 0) {
+    return Status(StatusCode::kFailedPrecondition,
+                  drafting->dir.string() + ": has no draft module");
+  }
+  if (tokens + output > plain->context_tokens) {
+    return wrong_use("a prompt of " + std::to_string(tokens) + " tokens and an answer of " +
+                     std::to_string(output) + " do not fit into " +
+                     std::to_string(plain->context_tokens) + " tokens; give less");
+  }
+  for (const int batch : batches) {
+    const Load load{batch, tokens, output};
+    FATHOM_ASSIGN(BenchRow row,
+                  measure(options, load, {plain.get(), {}, {}, 0}, {drafting.get(), {}, {}, 0}));
+    std::fprintf(stderr, "%s: %.3f x plain\n", row.name.c_str(), row.figure("speedup"));
+    report.rows.push_back(std::move(row));
+  }
+  report.memory = memory_use(*drafting);
+  add_engine_setup(options, *drafting, &report.setup);
+  report.setup.add("prompt_tokens", tokens);
+  report.setup.add("output_tokens", output);
+  report.setup.add("pairs", kPairs);
+  add_origin(options.command, &report.setup);
+  return report;
+}
+
+}  // namespace fathom::app
