@@ -129,10 +129,32 @@ class Chatting(PageTest):
             wait_done(page)
         self.shot(page, "error")
         number = len(self.mock.requests)
-        page.click("text=Try again")
+        page.click(".failure >> text=Try again")
         page.wait_for_selector(".failure")
         self.assertEqual(len(self.mock.requests), number + 1)
         self.assertEqual(self.mock.requests[-1]["messages"], self.mock.requests[-2]["messages"])
+
+    def test_what_failed_stays_marked(self):
+        page = self.start()
+        self.expected = ["429"]
+        for prompt in ("busy", "break", "hello"):
+            ask(page, prompt)
+            wait_done(page)
+        for again in (False, True):
+            self.assertEqual(page.locator(".failure").count(), 0)
+            self.assertEqual(page.locator(".unanswered").all_inner_texts(),
+                             ["Not answered: The queue is full. Try again in 7 s."])
+            self.assertIn("cut off by an error", page.locator(".answer .figures").first.inner_text())
+            self.assertNotIn("meta", self.mock.requests[-1]["messages"][0])
+            if not again:
+                self.shot(page, "failed-before")
+                page.reload()
+                page.wait_for_selector(".answer")
+        page.locator(".user").first.hover()
+        page.locator(".user >> text=Edit").first.click()
+        ask(page, "hello")
+        wait_done(page)
+        self.assertEqual(page.locator(".unanswered").count(), 0)
 
     def test_a_server_that_is_gone_and_a_key_that_is_missing(self):
         self.mock.key = "sesame"
@@ -145,7 +167,7 @@ class Chatting(PageTest):
         page.fill("#set-key", "sesame")
         page.press("#set-key", "Tab")
         page.wait_for_selector("#model option[value=mock]", state="attached")
-        page.click("text=Try again")
+        page.click(".failure >> text=Try again")
         page.wait_for_selector("text=You said: hello")
         self.assertNotIn("sesame", page.evaluate("JSON.stringify(localStorage)"))
         self.mock.close()

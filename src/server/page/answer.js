@@ -46,7 +46,7 @@ export class AnswerBuilder {
     this.first ??= this.last;
   }
 
-  // `how`: null, or "stopped" by the user.
+  // `how`: null, "stopped" by the user, or "failed".
   finish(how) {
     const {meta} = this.message;
     if (how) meta.finish = how;

@@ -91,6 +91,7 @@ export class Chat {
     const index = message ? this.chat.messages.indexOf(message) : this.chat.messages.length;
     if (index < 0) return;
     this.chat.messages.length = index;
+    if (this.chat.messages.at(-1)?.role === "user") delete this.chat.messages.at(-1).meta;
     this.draw();
     this.answer();
   }
@@ -105,6 +106,7 @@ export class Chat {
     }
     this.log.querySelector(".greeting")?.remove();
     this.log.querySelector("form.results")?.remove();
+    if (this.chat.messages.at(-1)?.meta?.failed) this.draw();  // the note takes the place of the notice
     // The API wants a result for every call before anything else is said.
     for (const call of this.chat.messages.at(-1)?.tool_calls ?? []) {
       this.add({role: "tool", tool_call_id: call.id, content: "(no result)"});
@@ -152,11 +154,16 @@ export class Chat {
     } catch (error) {
       if (!running.signal.aborted) failure = error;
     }
-    const message = builder.finish(running.signal.aborted ? "stopped" : null);
+    const message = builder.finish(running.signal.aborted ? "stopped" : failure ? "failed" : null);
     this.running = null;
     this.buttons(false);
     if (builder.isEmpty) {
       view.node.remove();
+      const asked = chat.messages.at(-1);
+      if (failure && asked?.role === "user") {
+        asked.meta = {failed: failureText(failure)};
+        this.store.save(chat);
+      }
     } else {
       chat.messages.push(message);
       this.store.save(chat);

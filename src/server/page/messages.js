@@ -19,6 +19,7 @@ export function userView(message, actions) {
   const copy = button("Copy", () => copyText(message.content, copy));
   return el("article", {class: "message user", "aria-label": "You"},
             el("div", {class: "bubble"}, message.content),
+            message.meta?.failed ? el("p", {class: "unanswered small"}, `Not answered: ${message.meta.failed}`) : null,
             el("div", {class: "actions"}, copy, button("Edit", actions.edit)));
 }
 
@@ -102,7 +103,7 @@ export class AnswerView {
   }
 }
 
-const ENDS = {length: "cut at the token limit", content_filter: "filtered", stopped: "stopped"};
+const ENDS = {length: "cut at the token limit", content_filter: "filtered", stopped: "stopped", failed: "cut off by an error"};
 
 function figures(meta) {
   if (!meta) return "";
