@@ -3,16 +3,16 @@
 //
 //   serve_load --streams 1000 --rate 20 --seconds 10     each stream gets 20 tokens a second
 //   serve_load --streams 64 --rate 0                     as fast as the server takes them
+//   serve_load --lockstep --rate 5                       all streams at the same instants
+//   serve_load --floor 1 --rate 5                        the same bytes by plain sends of 1 thread
 //   serve_load --churn 100000                            connections opened and closed
 //
 // Server and client share the process; --client-cpus 2,3 keeps the client off the server's CPUs
 // (start it under `taskset -c 0,1`).  One JSON object on stdout.
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,14 +28,14 @@
 #include <vector>
 
 #include "codec/tokenizer.h"
+#include "plain_sends.h"
 #include "server/server.h"
+#include "stream_client.h"
 
 namespace {
 
 using namespace fathom;
 using Clock = std::chrono::steady_clock;
-
-int64_t now_ns() { return Clock::now().time_since_epoch().count(); }
 
 struct Load {
   std::string tokenizer = "models/demo/tokenizer.json";
@@ -46,11 +46,7 @@ struct Load {
   int io_threads = 1;
   std::vector<int> client_cpus;
   int churn = 0;
-};
-
-// When each token was said.
-struct Times {
-  std::vector<std::vector<std::atomic<int64_t>>> said;  // [stream][token]
+  int floor = 0;  // threads of plain sends
 };
 
 // Says "a" to every stream at its rate.
@@ -156,21 +152,6 @@ class PacedEngine : public Engine {
   std::thread thread_;
 };
 
-int connect_to(uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    std::perror("connect");
-    std::exit(1);
-  }
-  const int one = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  return fd;
-}
-
 double rss_kib() {
   FILE* file = std::fopen("/proc/self/status", "r");
   char line[256];
@@ -181,105 +162,6 @@ double rss_kib() {
   if (file != nullptr) std::fclose(file);
   return kib;
 }
-
-double cpu_s(int who) {
-  rusage usage{};
-  getrusage(who, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
-
-// One thread for all streams; latencies of all tokens in microseconds.
-class Client {
- public:
-  Client(const Load& load, uint16_t port, const Times& times) : load_(load), times_(times) {
-    epoll_ = epoll_create1(0);
-    const int max_tokens = static_cast<int>(times.said[0].size());
-    for (int i = 0; i < load.streams; ++i) {
-      const int fd = connect_to(port);
-      const std::string body = R"({"stream":true,"ignore_eos":true,"max_tokens":)" +
-                               std::to_string(max_tokens) +
-                               R"(,"thinking":{"type":"disabled"},"messages":[{"role":"user",)" +
-                               R"("content":"#)" + std::to_string(i) + "#\"}]}";
-      const std::string text =
-          "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-          std::to_string(body.size()) + "\r\n\r\n" + body;
-      if (write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) std::exit(1);
-      fcntl(fd, F_SETFL, O_NONBLOCK);
-      epoll_event event{};
-      event.events = EPOLLIN;
-      event.data.u32 = static_cast<uint32_t>(i);
-      epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
-      streams_.push_back({fd, 0, false, {}});
-    }
-  }
-  ~Client() {
-    for (const Stream& s : streams_) close(s.fd);
-    close(epoll_);
-  }
-
-  void run() {
-    const double cpu_before = cpu_s(RUSAGE_THREAD);
-    std::vector<epoll_event> events(256);
-    int done = 0;
-    while (done < load_.streams) {
-      const int n = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 5000);
-      if (n <= 0) break;
-      for (int i = 0; i < n; ++i) {
-        if (take(&streams_[events[static_cast<size_t>(i)].data.u32],
-                 events[static_cast<size_t>(i)].data.u32)) {
-          ++done;
-        }
-      }
-    }
-    num_done = done;
-    cpu = cpu_s(RUSAGE_THREAD) - cpu_before;
-  }
-
-  std::vector<float> latency_us;
-  int num_done = 0;
-  double cpu = 0;
-
- private:
-  struct Stream {
-    int fd;
-    size_t tokens;
-    bool done;
-    std::string tail;
-  };
-
-  // True when the stream has ended with this.
-  bool take(Stream* s, size_t index) {
-    char buffer[65536];
-    const ssize_t n = read(s->fd, buffer, sizeof buffer);
-    if (n < 0) return false;
-    const int64_t now = now_ns();
-    const auto& said = times_.said[index];
-    s->tail.append(buffer, static_cast<size_t>(n));
-    size_t at = 0;
-    constexpr std::string_view kToken = "\"content\":\"a\"", kEnd = "data: [DONE]";
-    while (true) {
-      const size_t next = s->tail.find(kToken, at);
-      if (next == s->tail.npos) break;
-      at = next + kToken.size();
-      if (s->tokens < said.size()) {
-        latency_us.push_back(
-            static_cast<float>(now - said[s->tokens].load(std::memory_order_relaxed)) / 1000);
-      }
-      ++s->tokens;
-    }
-    const bool ended = !s->done && (n == 0 || s->tail.find(kEnd, at) != s->tail.npos);
-    s->tail.erase(0, std::max(at, s->tail.size() - std::min<size_t>(s->tail.size(), 16)));
-    s->done = s->done || ended;
-    if (n == 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, s->fd, nullptr);
-    return ended;
-  }
-
-  const Load& load_;
-  const Times& times_;
-  int epoll_;
-  std::vector<Stream> streams_;
-};
 
 double at_share(std::vector<float>& sorted, double share) {
   if (sorted.empty()) return 0;
@@ -295,9 +177,34 @@ void pin(const std::vector<int>& cpus) {
   if (sched_setaffinity(0, sizeof set, &set) != 0) std::perror("--client-cpus");
 }
 
+void print_added(std::vector<float>* latency) {
+  std::sort(latency->begin(), latency->end());
+  std::printf("\"added_us\":{\"p50\":%.0f,\"p90\":%.0f,\"p99\":%.0f,\"p999\":%.0f,\"max\":%.0f}",
+              at_share(*latency, 0.5), at_share(*latency, 0.9), at_share(*latency, 0.99),
+              at_share(*latency, 0.999), at_share(*latency, 1));
+}
+
+void run_floor(const Load& load, Times* times) {
+  PlainSends sends;
+  StreamClient client(load.streams, sends.port(), *times);
+  sends.accept_all(load.streams);
+  std::thread thread([&] {
+    pin(load.client_cpus);
+    client.run();
+  });
+  const double busy_s = sends.run(load.rate, load.floor, &times->said);
+  thread.join();
+  const auto tokens = static_cast<double>(client.latency_us.size());
+  std::printf("{\"plain_sends\":%d,\"streams\":%d,\"finished\":%d,\"tokens\":%.0f,", load.floor,
+              load.streams, client.num_done, tokens);
+  print_added(&client.latency_us);
+  std::printf(",\"us_per_send\":%.2f,\"client_cpu_us_per_token\":%.2f}\n", 1e6 * busy_s / tokens,
+              1e6 * client.cpu / tokens);
+}
+
 void run_streams(const Load& load, server::Server& server, PacedEngine& engine, Times* times) {
   const double rss_before = rss_kib();
-  Client client(load, server.port(), *times);
+  StreamClient client(load.streams, server.port(), *times);
   while (engine.num_running() < static_cast<size_t>(load.streams)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -312,16 +219,15 @@ void run_streams(const Load& load, server::Server& server, PacedEngine& engine, 
   thread.join();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   const double server_cpu = cpu_s(RUSAGE_SELF) - cpu_before - client.cpu;
-  std::vector<float>& latency = client.latency_us;
-  std::sort(latency.begin(), latency.end());
-  const auto tokens = static_cast<double>(latency.size());
+  const auto tokens = static_cast<double>(client.latency_us.size());
   std::printf(
-      "{\"streams\":%d,\"finished\":%d,\"tokens\":%.0f,\"seconds\":%.2f,\"tokens_per_s\":%.0f,"
-      "\"added_us\":{\"p50\":%.0f,\"p90\":%.0f,\"p99\":%.0f,\"p999\":%.0f,\"max\":%.0f},"
-      "\"server_cpu_us_per_token\":%.2f,\"kib_per_stream\":%.1f}\n",
-      load.streams, client.num_done, tokens, seconds, tokens / seconds, at_share(latency, 0.5),
-      at_share(latency, 0.9), at_share(latency, 0.99), at_share(latency, 0.999),
-      at_share(latency, 1), 1e6 * server_cpu / std::max(tokens, 1.0),
+      "{\"streams\":%d,\"finished\":%d,\"tokens\":%.0f,\"seconds\":%.2f,\"tokens_per_s\":%.0f,",
+      load.streams, client.num_done, tokens, seconds, tokens / seconds);
+  print_added(&client.latency_us);
+  std::printf(
+      ",\"server_cpu_us_per_token\":%.2f,\"client_cpu_us_per_token\":%.2f,\"kib_per_stream\":%.1f}"
+      "\n",
+      1e6 * server_cpu / std::max(tokens, 1.0), 1e6 * client.cpu / std::max(tokens, 1.0),
       (rss_open - rss_before) / load.streams);
 }
 
@@ -368,6 +274,7 @@ int main(int argc, char** argv) {
   app.add_option("--io-threads", load.io_threads);
   app.add_option("--client-cpus", load.client_cpus)->delimiter(',');
   app.add_option("--churn", load.churn);
+  app.add_option("--floor", load.floor);
   CLI11_PARSE(app, argc, argv);
 
   const auto tokenizer = codec::Tokenizer::load(load.tokenizer);
@@ -379,6 +286,10 @@ int main(int argc, char** argv) {
       static_cast<size_t>(std::max(1.0, (load.rate > 0 ? load.rate : 1000) * load.seconds));
   Times times;
   for (int i = 0; i < load.streams; ++i) times.said.emplace_back(num_tokens);
+  if (load.floor > 0) {
+    run_floor(load, &times);
+    return 0;
+  }
   PacedEngine engine(load, **tokenizer, &times);
   server::ServerOptions options;
   options.http.port = 0;

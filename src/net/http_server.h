@@ -17,7 +17,7 @@ namespace fathom::net {
 struct HttpServerOptions {
   std::string host = "127.0.0.1";  // an address, or a name of this machine
   uint16_t port = 8000;            // 0: any free one
-  int io_threads = 1;
+  int io_threads = 2;
   size_t max_connections = 4096;  // more are told to come later
   HttpLimits limits;
   size_t max_request_bytes = size_t{512} << 20;  // of all requests that come in at once

@@ -37,16 +37,25 @@ class SocketResponder : public Responder, public std::enable_shared_from_this<So
   }
   void begin_stream(HttpResponse head) override {
     streaming_ = true;
-    post([self = shared_from_this(), h = std::move(head)] {
-      self->connection_->begin_stream(self->number_, h);
-    });
+    bool must_post = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return;
+      head_ = std::move(head);
+      must_post = !std::exchange(posted_, true);
+    }
+    if (must_post) add_written();
   }
   void write(std::string text) override {
     bool must_post = false, too_much = false;
     {
       const std::lock_guard lock(mutex_);
       if (closed_ || overflow_) return;
-      pending_ += text;
+      if (pending_.empty()) {
+        pending_ = std::move(text);
+      } else {
+        pending_ += text;
+      }
       must_post = !std::exchange(posted_, true);
       too_much = pending_.size() + unsent_ > connection_->loop().shared.options.max_unsent_bytes;
       overflow_ = too_much;
@@ -54,7 +63,7 @@ class SocketResponder : public Responder, public std::enable_shared_from_this<So
     if (too_much) {
       post([self = shared_from_this()] { self->connection_->abort_slow(self->number_); });
     } else if (must_post) {
-      post([self = shared_from_this()] { self->flush(); });
+      add_written();
     }
   }
   void end() override {
@@ -85,6 +94,7 @@ class SocketResponder : public Responder, public std::enable_shared_from_this<So
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;
+      head_.reset();
       pending_.clear();
       f = std::exchange(on_close_, nullptr);
     }
@@ -100,6 +110,20 @@ class SocketResponder : public Responder, public std::enable_shared_from_this<So
     const std::lock_guard lock(mutex_);
     unsent_ = bytes;
   }
+  // Io thread: gives what was written to the connection.
+  void flush() {
+    std::optional<HttpResponse> head;
+    std::string text;
+    {
+      const std::lock_guard lock(mutex_);
+      posted_ = false;
+      head.swap(head_);
+      text.swap(pending_);
+      unsent_ += text.size();
+    }
+    if (head) connection_->begin_stream(number_, *head);
+    if (!text.empty()) connection_->write(number_, text);
+  }
 
  private:
   template <class F>
@@ -107,23 +131,17 @@ class SocketResponder : public Responder, public std::enable_shared_from_this<So
     if (connection_->loop().shared.stopped) return;
     asio::post(connection_->loop().io, std::forward<F>(f));
   }
-  void flush() {
-    std::string text;
-    {
-      const std::lock_guard lock(mutex_);
-      posted_ = false;
-      text.swap(pending_);
-      unsent_ += text.size();
-    }
-    connection_->write(number_, text);
+  void add_written() {
+    if (!connection_->loop().shared.stopped) connection_->loop().add_written(shared_from_this());
   }
 
   const std::shared_ptr<TcpConnection> connection_;
   const uint64_t number_;
   bool done_ = false, streaming_ = false;
   mutable std::mutex mutex_;
-  std::string pending_;  // written, not yet with the connection
-  size_t unsent_ = 0;    // with the connection, not yet with the system
+  std::optional<HttpResponse> head_;  // of the stream: begun, not yet with the connection
+  std::string pending_;               // written, not yet with the connection
+  size_t unsent_ = 0;                 // with the connection, not yet with the system
   bool posted_ = false, closed_ = false, overflow_ = false;
   std::function<void()> on_close_;
 };
@@ -170,6 +188,7 @@ void TcpConnection::note_phase() {
     phase_since_ = Clock::now();
   }
   const size_t held = http_.held_bytes();
+  if (held == counted_bytes_) return;
   loop_.shared.request_bytes += held - counted_bytes_;
   counted_bytes_ = held;
 }
@@ -296,6 +315,7 @@ void TcpConnection::end(uint64_t number, bool whole) {
   if (!current(number)) return;
   if (!whole) return close();
   if (const auto responder = responder_.lock()) responder->forget_on_close();
+  if (http_.output().empty()) last_sent_ = Clock::now();
   http_.end_stream();
   take_requests();
   settle();
@@ -324,11 +344,35 @@ void IoLoop::close_all() {
   for (const auto& connection : all) connection->close();
 }
 
+void IoLoop::add_written(std::shared_ptr<SocketResponder> responder) {
+  {
+    const std::lock_guard lock(mutex_);
+    written_.push_back(std::move(responder));
+    if (std::exchange(flush_posted_, true)) return;
+  }
+  asio::post(io, [this] { flush_written(); });
+}
+
+void IoLoop::flush_written() {
+  {
+    const std::lock_guard lock(mutex_);
+    flush_posted_ = false;
+    flushing_.swap(written_);
+  }
+  for (std::shared_ptr<SocketResponder>& responder : flushing_) {
+    responder->flush();
+    responder.reset();
+  }
+  flushing_.clear();
+}
+
 void IoLoop::tick() {
   const auto now = Clock::now();
-  // A connection that ends takes itself out of the set.
-  const std::vector<std::shared_ptr<TcpConnection>> all(connections.begin(), connections.end());
-  for (const auto& connection : all) connection->check_time(now);
+  for (auto next = connections.begin(); next != connections.end();) {
+    const std::shared_ptr<TcpConnection> connection = *next;
+    ++next;  // a connection that ends takes itself out of the set
+    connection->check_time(now);
+  }
   timer.expires_after(kTick);
   timer.async_wait([this](error_code ec) {
     if (!ec) tick();

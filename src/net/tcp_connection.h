@@ -9,9 +9,11 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_set>
+#include <vector>
 
 #include "net/http_connection.h"
 #include "net/http_server.h"
@@ -33,6 +35,7 @@ struct ServerState {
   std::atomic<bool> stopped{false};
 };
 
+class SocketResponder;
 class TcpConnection;
 
 // One io thread with its connections.
@@ -42,6 +45,9 @@ struct IoLoop {
   void tick();
   bool sending() const;
   void close_all();
+  // Any thread: this answer has new text.  A batch of answers wakes the io thread once.
+  void add_written(std::shared_ptr<SocketResponder> responder);
+  void flush_written();
 
   ServerState& shared;
   asio::io_context io{1};
@@ -49,6 +55,12 @@ struct IoLoop {
   std::unordered_set<std::shared_ptr<TcpConnection>> connections;
   std::array<char, size_t{64} * 1024> buffer;  // what was read last; each reader uses it up at once
   std::thread thread;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<SocketResponder>> written_;   // guarded by mutex_
+  bool flush_posted_ = false;                               // guarded by mutex_
+  std::vector<std::shared_ptr<SocketResponder>> flushing_;  // io thread; kept for its memory
 };
 
 // Thread: that of its loop.
@@ -99,7 +111,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   std::string peer_;
   HttpConnection http_;
   uint64_t number_ = 0;  // of the request that is answered
-  std::weak_ptr<class SocketResponder> responder_;
+  std::weak_ptr<SocketResponder> responder_;
   bool reading_ = false, writing_ = false, closed_ = false, lingering_ = false;
   size_t counted_bytes_ = 0;  // of ours in ServerState::request_bytes
   HttpConnection::Phase last_phase_ = HttpConnection::Phase::kIdle;

@@ -29,6 +29,7 @@ class Answer : public Generation {
   bool streaming() const { return streaming_; }
   // Text of events for the client.
   void add_events(std::string_view text) { events_ += text; }
+  std::string* stream_text() { return &events_; }
   // All is said.
   void complete() { done_ = true; }
   // The request failed.

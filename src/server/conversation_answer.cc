@@ -73,7 +73,8 @@ void ConversationAnswer::write(const std::vector<codec::OutputEvent>& events, si
   for (const codec::OutputEvent& event : events) {
     writer_->write(event, streaming() ? &written_ : nullptr, choice);
   }
-  for (const codec::AnswerEvent& event : written_) add_events(codec::server_sent_event(event));
+  for (const codec::AnswerEvent& event : written_)
+    codec::append_server_sent_event(event, stream_text());
 }
 
 std::string ConversationAnswer::last_event() {

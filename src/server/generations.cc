@@ -88,38 +88,51 @@ std::shared_ptr<Generations::Open> Generations::find(RequestId request) {
   return it == open_.end() ? nullptr : it->second;
 }
 
+// All at once: a lock a round, not one a token.
+void Generations::find_all(const std::vector<TokenEvent>& events) {
+  round_.clear();
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (i > 0 && events[i].request == events[i - 1].request) continue;
+    const auto it = open_.find(events[i].request);
+    round_.push_back(it == open_.end() ? nullptr : it->second);
+  }
+}
+
 // What a request gets is handed on before the next request's events are looked at, so that io
 // threads send the first answers of a batch while the last are still being written.
 void Generations::take_round(const std::vector<TokenEvent>& events) {
-  RequestId current = 0;
-  std::shared_ptr<Open> open;
-  const auto hand_on = [&] {
-    if (open == nullptr) return;
-    if (open->generation != nullptr) {
-      // Reported before the client has its answer, so that the log of the HTTP request knows; open
-      // until it has, so that a shutdown waits for it.
-      const bool over = open->generation->done() || open->samples_left == 0;
-      if (over) report(current, open.get());
-      open->generation->flush();
-      if (over) open->generation.reset();
+  const auto now = Clock::now();
+  find_all(events);
+  size_t begin = 0;
+  for (std::shared_ptr<Open>& open : round_) {
+    const RequestId request = events[begin].request;
+    // Known by now even if its start was still under way, or gone with its last event before.
+    if (open == nullptr || open->samples_left == 0) open = find(request);
+    for (; begin < events.size() && events[begin].request == request; ++begin) {
+      if (open != nullptr) take(events[begin], now, open.get());
     }
-    if (open->samples_left > 0) return;
-    const std::lock_guard lock(mutex_);
-    open_.erase(current);
-  };
-  for (const TokenEvent& event : events) {
-    if (event.request != current) {
-      hand_on();
-      current = event.request;
-      open = find(current);
-    }
-    if (open != nullptr) take(event, open.get());
+    if (open != nullptr) hand_on(request, open);
   }
-  hand_on();
+  round_.clear();
 }
 
-void Generations::take(const TokenEvent& event, Open* open) {
-  note(event, open);
+void Generations::hand_on(RequestId request, const std::shared_ptr<Open>& open) {
+  if (open->generation != nullptr) {
+    // Reported before the client has its answer, so that the log of the HTTP request knows; open
+    // until it has, so that a shutdown waits for it.
+    const bool over = open->generation->done() || open->samples_left == 0;
+    if (over) report(request, open.get());
+    open->generation->flush();
+    if (over) open->generation.reset();
+  }
+  if (open->samples_left > 0) return;
+  const std::lock_guard lock(mutex_);
+  open_.erase(request);
+}
+
+void Generations::take(const TokenEvent& event, Clock::time_point now, Open* open) {
+  note(event, now, open);
   if (open->generation == nullptr) return;  // over for the client, not yet for the engine
   Generation& generation = *open->generation;
   if (generation.done()) return;
@@ -129,10 +142,9 @@ void Generations::take(const TokenEvent& event, Open* open) {
   if (stopped) engine_.cancel(event.request, event.index);  // the others go on
 }
 
-void Generations::note(const TokenEvent& event, Open* open) {
+void Generations::note(const TokenEvent& event, Clock::time_point now, Open* open) {
   GenerationRecord& record = open->record;
   if (event.token >= 0) {
-    const auto now = Clock::now();
     if (record.completion_tokens == 0) {
       record.ttft_s = seconds(now - open->started);
       record.cached_tokens = event.cached_tokens;

@@ -56,9 +56,11 @@ class Generations {
 
   void loop();
   std::shared_ptr<Open> find(RequestId request);
+  void find_all(const std::vector<TokenEvent>& events);
   void take_round(const std::vector<TokenEvent>& events);
-  void take(const TokenEvent& event, Open* open);
-  void note(const TokenEvent& event, Open* open);
+  void hand_on(RequestId request, const std::shared_ptr<Open>& open);
+  void take(const TokenEvent& event, Clock::time_point now, Open* open);
+  void note(const TokenEvent& event, Clock::time_point now, Open* open);
   void report(RequestId request, Open* open);
 
   Engine& engine_;
@@ -68,6 +70,8 @@ class Generations {
   std::condition_variable known_;
   std::unordered_map<RequestId, std::shared_ptr<Open>> open_;  // until the engine's last event
   bool stop_ = false;
+  std::vector<std::shared_ptr<Open>>
+      round_;  // event thread: of runs of events, null: not known yet
   std::thread thread_;
 };
 

@@ -17,8 +17,16 @@ using net::HttpRequest;
 using net::HttpResponse;
 using Clock = std::chrono::steady_clock;
 
-// Tells the client which span of its trace is ours (W3C trace context, level 2).
-constexpr const char* kTraceHeader = "traceresponse";
+// Tells the client which span of its trace is ours.  `traceresponse` is what W3C trace context
+// (level 2) and OpenTelemetry name for answers, scripts of a browser can read only Server-Timing,
+// and clients that log one name for both ways look for `traceparent`.
+void add_trace(const std::optional<TraceContext>& trace, net::HttpHeaders* headers) {
+  if (!trace) return;
+  const std::string value = trace->header();
+  headers->emplace_back("traceparent", value);
+  headers->emplace_back("traceresponse", value);
+  headers->emplace_back("server-timing", "traceparent;desc=\"" + value + "\"");
+}
 
 double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
@@ -113,7 +121,8 @@ HttpHeaders Server::common_headers(const std::string& request_id) const {
                          {"x-content-type-options", "nosniff"}};
   if (!options_.cors_origin.empty()) {
     headers.emplace_back("access-control-allow-origin", options_.cors_origin);
-    headers.emplace_back("access-control-expose-headers", "x-request-id, request-id, retry-after");
+    headers.emplace_back("access-control-expose-headers",
+                         "x-request-id, request-id, retry-after, traceparent, traceresponse");
     if (options_.cors_origin != "*") headers.emplace_back("vary", "origin");
   }
   return headers;
@@ -123,7 +132,7 @@ HttpResponse Server::refusal(const ApiError& error, const HttpRequest& head) con
   const std::string id = request_id_of(head);
   const std::optional<TraceContext> trace = continue_trace(head.header("traceparent"));
   HttpResponse response{.status = error.status, .headers = common_headers(id)};
-  if (trace) response.headers.emplace_back(kTraceHeader, trace->header());
+  add_trace(trace, &response.headers);
   response.headers.emplace_back("content-type", "application/json");
   if (error.status == 401) response.headers.emplace_back("www-authenticate", "Bearer");
   if (error.retry_after_s > 0) {
@@ -246,7 +255,7 @@ void Server::handle(HttpRequest request, std::shared_ptr<net::Responder> respond
                     .trace = continue_trace(request.header("traceparent"))};
   if (!keys_.open() && key >= 0) record.key = keys_.keys()[static_cast<size_t>(key)].name;
   HttpHeaders headers = common_headers(record.request_id);
-  if (record.trace) headers.emplace_back(kTraceHeader, record.trace->header());
+  add_trace(record.trace, &headers);
   RateLimits::Verdict verdict;
   const bool counted = route.generates;
   if (counted) verdict = limits_.enter(key, now_s());

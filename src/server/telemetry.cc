@@ -198,7 +198,7 @@ void Telemetry::log(const HttpRecord& http, const std::optional<GenerationRecord
   json.member("event", "request").member("request_id", http.request_id);
   if (http.trace) {
     json.member("trace_id", http.trace->trace_id).member("span_id", http.trace->span_id);
-    json.member("parent_id", http.trace->parent_id);
+    json.member("parent_id", http.trace->parent_id).member("trace_flags", http.trace->flags);
   }
   json.member("method", http.method);
   json.member("path", std::string_view(http.path).substr(0, kMaxLoggedPath));

@@ -7,6 +7,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import program
@@ -128,22 +129,52 @@ class ServeTest(ProgramTest):
                 self.assertEqual(cached > 0, expected)
 
     def test_drains_on_sigterm(self):
-        with Server(self) as server:
-            with contextlib.closing(server.connect()) as running:
+        with Server(self) as server, contextlib.ExitStack() as stack:
+            streams = []
+            for seed in range(4):
+                running = stack.enter_context(contextlib.closing(server.connect()))
                 running.request("POST", CHAT, json.dumps(chat(
-                    "Tell me a story.", stream=True, max_tokens=300, ignore_eos=True)))
-                stream = running.getresponse()
-                first = stream.read1(100)
-                server.process.send_signal(signal.SIGTERM)
-                time.sleep(0.1)
-                if server.process.poll() is None:
-                    with contextlib.suppress(OSError, http.client.HTTPException):
-                        status, body = server.ask("POST", CHAT, chat("hi"))
-                        self.assertEqual(status, 503, body)
-                rest = (first + stream.read()).decode()
-            self.assertTrue(rest.endswith("data: [DONE]\n\n"))
-            self.assertIn('"completion_tokens":300', rest)
+                    "Tell me a story.", stream=True, max_tokens=300, ignore_eos=True, seed=seed)))
+                streams.append(running.getresponse())
+            first = [stream.read1(100) for stream in streams]
+            server.process.send_signal(signal.SIGTERM)
+            deadline = time.monotonic() + 20
+            refused = None
+            while refused is None and time.monotonic() < deadline:
+                status, body = server.ask("POST", CHAT, chat("hi", max_tokens=1))
+                if status != 200:  # the signal may still be on its way
+                    refused = status, body
+            self.assertEqual(refused[0], 503, refused)
+            self.assertIn("shutting down", refused[1]["error"]["message"])
+            for begin, stream in zip(first, streams):
+                rest = (begin + stream.read()).decode()
+                self.assertTrue(rest.endswith("data: [DONE]\n\n"))
+                self.assertIn('"completion_tokens":300', rest)
             self.assertEqual(server.process.wait(30), 0)
+
+    def test_a_killed_client_frees_its_place(self):
+        client = ("import http.client,sys; c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]));"
+                  "c.request('POST', '/v1/chat/completions', sys.argv[2]); r = c.getresponse();"
+                  "r.read1(100); print('streams', flush=True); r.read()")
+        body = json.dumps(chat("Tell me a story.", stream=True, max_tokens=8000, ignore_eos=True))
+        times = []
+        with Server(self) as server, contextlib.closing(server.connect()) as metrics:
+            def running():
+                metrics.request("GET", "/metrics")
+                text = metrics.getresponse().read().decode()
+                return float(re.search(r"^fathom:requests_running\S* (\S+)$", text, re.MULTILINE).group(1))
+            for _ in range(3):
+                with subprocess.Popen([sys.executable, "-c", client, str(server.port), body],
+                                      stdout=subprocess.PIPE, text=True) as process:
+                    self.assertEqual(process.stdout.readline(), "streams\n")
+                    self.assertEqual(running(), 1)
+                    killed = time.monotonic()
+                    process.kill()
+                    while running() > 0 and time.monotonic() - killed < 20:
+                        pass
+                    times.append(time.monotonic() - killed)
+            print(f"freed after {[round(1000 * t) for t in times]} ms", file=sys.stderr)
+            self.assertLess(min(times), 1)  # tests/server/load_test.cc holds the 50 ms to the cancel
 
     def test_keys_and_their_file(self):
         keys = self.write("keys.txt", "ci key-12345678\n")
@@ -152,6 +183,19 @@ class ServeTest(ProgramTest):
             self.assertEqual(server.ask("POST", CHAT, chat("hi"))[0], 401)
             for headers in ({"Authorization": "Bearer key-12345678"}, {"x-api-key": "key-12345678"}):
                 self.assertEqual(server.ask("POST", CHAT, chat("hi", max_tokens=2), headers)[0], 200)
+
+    def test_keys_do_not_see_each_others_cache(self):
+        keys = self.write("keys.txt", "alice key-alice-1\nbob key-bob-22\n")
+        keys.chmod(0o600)
+        text = "word " * 400
+        with Server(self, "--keys-file", keys) as server:
+            def cached(key):
+                body = server.ask("POST", CHAT, chat(text, max_tokens=2), {"x-api-key": key})[1]
+                return body["usage"]["prompt_tokens_details"]["cached_tokens"]
+            self.assertEqual(cached("key-alice-1"), 0)
+            self.assertGreater(cached("key-alice-1"), 0)
+            self.assertEqual(cached("key-bob-22"), 0)
+            self.assertGreater(cached("key-bob-22"), 0)
 
     def test_failures_are_one_line(self):
         with socket.socket() as taken:

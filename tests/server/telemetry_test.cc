@@ -150,9 +150,29 @@ TEST_F(TelemetryTest, ARequestIsOneLineOfJsonWithoutItsText) {
   EXPECT_EQ(text_at(line, "path"), "/v1/chat/completions");
   EXPECT_EQ(text_at(line, "finish"), "stop");
   EXPECT_EQ(text_at(line, "completion_tokens"), std::to_string(engine_.answer->size()));
-  // The client learns our span.
-  EXPECT_EQ(header(reply, "traceresponse"),
-            "00-0af7651916cd43dd8448eb211c80319c-" + text_at(line, "span_id") + "-01");
+  EXPECT_EQ(text_at(line, "trace_flags"), "01");
+  // The client learns our span, wherever it looks for it.
+  const std::string ours =
+      "00-0af7651916cd43dd8448eb211c80319c-" + text_at(line, "span_id") + "-01";
+  EXPECT_EQ(header(reply, "traceparent"), ours);
+  EXPECT_EQ(header(reply, "traceresponse"), ours);
+  EXPECT_EQ(header(reply, "server-timing"), "traceparent;desc=\"" + ours + "\"");
+}
+
+TEST_F(TelemetryTest, ARefusalAndAStreamAreAPartOfTheTraceToo) {
+  say("x");
+  start_observed("alice sk-0123456789abcdef0123\n");
+  const std::string trace =
+      "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n";
+  const auto refused = post("/v1/chat/completions", kChat, trace);
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(header(refused, "traceparent").substr(3, 32), "0af7651916cd43dd8448eb211c80319c");
+  const auto stream =
+      post("/v1/chat/completions", R"({"stream":true,"messages":[{"role":"user","content":"a"}]})",
+           trace + "x-api-key: sk-0123456789abcdef0123\r\n");
+  EXPECT_EQ(stream.status, 200);
+  EXPECT_EQ(header(stream, "traceparent").substr(3, 32), "0af7651916cd43dd8448eb211c80319c");
+  EXPECT_EQ(header(get("/health"), "traceparent"), "");  // no trace is begun here
 }
 
 TEST_F(TelemetryTest, APathCannotBreakTheLog) {

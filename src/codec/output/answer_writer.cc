@@ -97,9 +97,18 @@ std::unique_ptr<AnswerWriter> AnswerWriter::create(Protocol protocol,
   return std::make_unique<ChatWriter>(chat_event_options(request, info), num_choices);
 }
 
+void append_server_sent_event(const AnswerEvent& event, std::string* out) {
+  constexpr std::string_view kName = "event: ", kData = "data: ";
+  out->reserve(out->size() + kName.size() + event.name.size() + kData.size() + event.data.size() +
+               3);
+  if (!event.name.empty()) out->append(kName).append(event.name).push_back('\n');
+  out->append(kData).append(event.data).append("\n\n");
+}
+
 std::string server_sent_event(const AnswerEvent& event) {
-  const std::string name = event.name.empty() ? "" : "event: " + event.name + "\n";
-  return name + "data: " + event.data + "\n\n";
+  std::string out;
+  append_server_sent_event(event, &out);
+  return out;
 }
 
 }  // namespace fathom::codec

@@ -41,5 +41,6 @@ class AnswerWriter {
 
 // A server-sent event: "event: NAME", "data: JSON" and an empty line.
 std::string server_sent_event(const AnswerEvent& event);
+void append_server_sent_event(const AnswerEvent& event, std::string* out);
 
 }  // namespace fathom::codec
