@@ -69,6 +69,40 @@ TEST(DraftSizing, DraftsNothingWhereNothingCanPay) {
   }
 }
 
+// The release's 40 layers on two cores (bench/results, drafts on the CPU): every row brings its own
+// experts, and the round its head.
+TEST(DraftSizing, AtReleaseWidthsChecksOneOrTwoOrNoneAsTheyPay) {
+  StepCosts costs;
+  const double seconds[] = {1.28, 1.93, 2.84, 3.21, 4.01, 4.72};
+  for (int64_t rows = 1; rows <= 6; ++rows) costs.decodes.push_back({rows, seconds[rows - 1]});
+  costs.drafts = {{1, 0.48}};
+  const auto choose = [&](std::vector<float> confidence, double round_s) {
+    costs.drafts[0].seconds = round_s;
+    DraftSizing sizing({.costs = costs});
+    DraftOffer o{.num = 5};
+    std::copy(confidence.begin(), confidence.end(), o.confidence.begin());
+    for (int i = 0; i < 200; ++i) sizing.add_offer(o);
+    return sizing.choose({.offers = std::vector{o}, .num_decodes = 1});
+  };
+  // With the round as it is on two cores hardly anything pays; one of a tenth shows the rows.
+  EXPECT_FALSE(choose({0.8f, 0.7f, 0.6f, 0.5f, 0.4f}, 0.48).makes_next);
+  EXPECT_FALSE(choose({0.3f, 0.3f, 0.3f, 0.3f, 0.3f}, 0.048).makes_next);
+  const DraftSize one = choose({0.95f, 0.2f, 0.2f, 0.2f, 0.2f}, 0.048);
+  EXPECT_TRUE(one.makes_next);
+  EXPECT_EQ(one.capacity, 1);
+  // The third row is dear, so two are worth it only if a third one is nearly sure as well.
+  const DraftSize all = choose({1, 1, 1, 1, 1}, 0.048);
+  EXPECT_TRUE(all.makes_next);
+  EXPECT_EQ(all.capacity, 5);
+  costs.decodes[2].seconds = 2.45;
+  costs.decodes[3].seconds = 3.4;
+  costs.decodes[4].seconds = 4.4;
+  costs.decodes[5].seconds = 5.4;
+  const DraftSize two = choose({0.97f, 0.95f, 0.3f, 0.3f, 0.3f}, 0.048);
+  EXPECT_TRUE(two.makes_next);
+  EXPECT_EQ(two.capacity, 2);
+}
+
 TEST(DraftSizing, ConfidenceThatIsTooHighIsCorrected) {
   DraftSizing sizing({.costs = kBetween.costs()});
   const std::vector<DraftOffer> offers = {offer(3, 0.9f)};
