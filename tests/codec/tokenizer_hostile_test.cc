@@ -28,10 +28,16 @@ double encode_seconds(const Tokenizer& tokenizer, const std::string& text) {
 void expect_linear(const Tokenizer& tokenizer, std::string_view unit) {
   constexpr size_t kBytes = 100'000;
   // Growth is measured from a text that leaves the caches, and 2x is allowed for the heap's
-  // logarithm and the noise of the machine; quadratic growth would be 16x.
-  const double small = encode_seconds(tokenizer, repeated(unit, kBytes));
-  const double large = encode_seconds(tokenizer, repeated(unit, 4 * kBytes));
-  EXPECT_LT(large, 8 * small + 0.01) << "unit: " << unit.substr(0, 40);
+  // logarithm; quadratic growth would be 16x. A machine that does other things makes single
+  // measurements wrong, so one of several must hold.
+  double small = 0, large = 0;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    small = encode_seconds(tokenizer, repeated(unit, kBytes));
+    large = encode_seconds(tokenizer, repeated(unit, 4 * kBytes));
+    if (large < 8 * small + 0.01) return;
+  }
+  ADD_FAILURE() << "unit " << unit.substr(0, 40) << ": " << small << " s, four times as much "
+                << large << " s";
 }
 
 TEST(HostileText, TakesLinearTime) {
