@@ -1,5 +1,6 @@
-// codec_speed REQUEST TOKENIZER SECONDS: times the codec on one Chat Completions body, on one
-// thread.  tools/codec_peer.py runs it beside the published package.
+// codec_speed PROTOCOL REQUEST TOKENIZER SECONDS: times the codec on one body (PROTOCOL is
+// chat_completions, responses or messages), on one thread.  tools/codec_peer.py runs it beside the
+// published package.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -44,19 +45,18 @@ Value value_or_exit(Result<Value> result) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "use: codec_speed REQUEST TOKENIZER SECONDS\n");
+  const auto protocol = argc == 5 ? codec::parse_protocol(argv[1]) : std::nullopt;
+  if (!protocol) {
+    std::fprintf(stderr, "use: codec_speed PROTOCOL REQUEST TOKENIZER SECONDS\n");
     return 2;
   }
-  std::ifstream stream(argv[1], std::ios::binary);
+  std::ifstream stream(argv[2], std::ios::binary);
   const std::string body{std::istreambuf_iterator<char>(stream), {}};
-  const double seconds = std::atof(argv[3]);
-  const auto tokenizer = value_or_exit(codec::Tokenizer::load(argv[2]));
+  const double seconds = std::atof(argv[4]);
+  const auto tokenizer = value_or_exit(codec::Tokenizer::load(argv[3]));
   codec::ConvertOptions options;
   options.models.clear();
-  const auto read = [&] {
-    return value_or_exit(codec::read_request(codec::Protocol::kChatCompletions, body, options));
-  };
+  const auto read = [&] { return value_or_exit(codec::read_request(*protocol, body, options)); };
   const codec::ConversationRequest request = read();
   const auto render = [&] { return value_or_exit(codec::render_prompt(request.conversation, {})); };
   const codec::Prompt prompt = render();

@@ -131,7 +131,13 @@ const char* JsonStringReader::read_slow(size_t* at, size_t plain, std::string* o
       *at = static_cast<size_t>(p + 1 - text_.data());
       return nullptr;
     } else if (*p == '\\') {
-      error = read_escape(&p, &to);
+      const char simple = end - p >= 2 ? kEscapes[static_cast<unsigned char>(p[1])] : '\0';
+      if (simple != 0) {  // most of them: line ends and quotes
+        *to++ = simple;
+        p += 2;
+      } else {
+        error = read_escape(&p, &to);
+      }
     } else if (static_cast<unsigned char>(*p) < 0x20) {
       error = "control character within a string";
     } else {
@@ -149,18 +155,12 @@ const char* JsonStringReader::read_slow(size_t* at, size_t plain, std::string* o
   return error;
 }
 
-// *p is the backslash.
+// *p is the backslash of an escape that is not of one letter.
 const char* JsonStringReader::read_escape(const char** p, char** to) const {
   static constexpr const char* kInvalid = "invalid escape";
   const char* const end = text_.data() + text_.size();
   ++*p;
   if (*p == end) return kInvalid;
-  const char simple = kEscapes[static_cast<unsigned char>(**p)];
-  if (simple != 0) {
-    *(*to)++ = simple;
-    ++*p;
-    return nullptr;
-  }
   if (**p != 'u') return kInvalid;
   ++*p;
   const std::optional<uint32_t> unit = hex4(*p);

@@ -21,8 +21,8 @@ std::optional<Protocol> parse_protocol(std::string_view name) {
 
 namespace {
 
-Result<ConversationRequest> convert(Protocol protocol, const JsonValue& body,
-                                    const ConvertOptions& options, bool disposable) {
+Result<ConversationRequest> convert(Protocol protocol, const JsonValue& body, BodyTexts texts,
+                                    const ConvertOptions& options) {
   ShapeCheck check;
   const Shape root(&check, body);
   const bool needs_model = !options.models.empty();
@@ -42,13 +42,13 @@ Result<ConversationRequest> convert(Protocol protocol, const JsonValue& body,
   FATHOM_TRY(check.status());
   switch (protocol) {
     case Protocol::kChatCompletions:
-      return convert_chat(body, options, disposable);
+      return convert_chat(body, texts, options);
     case Protocol::kResponses:
-      return convert_responses(body, options);
+      return convert_responses(body, texts, options);
     case Protocol::kMessages:
       break;
   }
-  return convert_messages(body, options);
+  return convert_messages(body, texts, options);
 }
 
 }  // namespace
@@ -59,12 +59,12 @@ Result<ConversationRequest> read_request(Protocol protocol, std::string_view bod
   if (!value) {
     return Status(StatusCode::kInvalidArgument, std::string(kNoJson) + value.error().message());
   }
-  return convert(protocol, *value, options, /*disposable=*/true);
+  return convert(protocol, *value, BodyTexts(&*value), options);
 }
 
 Result<ConversationRequest> convert_request(Protocol protocol, const JsonValue& body,
                                             const ConvertOptions& options) {
-  return convert(protocol, body, options, /*disposable=*/false);
+  return convert(protocol, body, BodyTexts(nullptr), options);
 }
 
 RequestErrorKind request_error_kind(const Status& error) {

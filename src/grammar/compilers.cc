@@ -7,7 +7,7 @@
 namespace fathom::grammar {
 namespace {
 
-constexpr int64_t kMaxKeptBytes = int64_t{64} << 20;
+constexpr int64_t kMaxKeptBytes = int64_t{32} << 20;
 
 }  // namespace
 

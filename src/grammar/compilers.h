@@ -1,6 +1,6 @@
 // The library's compilers.  Private to this folder.
 //
-// Thread: one at a time.
+// Thread: one at a time; several may work beside each other on one vocabulary.
 #pragma once
 
 #include <memory>

@@ -31,11 +31,6 @@ struct GrammarStore::Entry {
   std::list<std::string>::iterator place;
 };
 
-struct GrammarStore::Tools {
-  std::shared_ptr<const Vocabulary> vocabulary;
-  std::unique_ptr<Compilers> compilers;
-};
-
 GrammarStore::GrammarStore(Tokens tokens, int32_t vocab_size, int32_t end_token,
                            const GrammarStoreOptions& options)
     : tokens_(std::move(tokens)),
@@ -92,16 +87,37 @@ Result<std::shared_ptr<const StoredGrammar>> GrammarStore::compile(const Constra
                                                                    GrammarId id) {
   // What is refused without a compile need not wait for others.
   FATHOM_TRY(check_constraint(constraint));
-  const std::lock_guard lock(compile_mutex_);
-  if (tools_ == nullptr) {
-    auto made = std::make_unique<Tools>();
-    FATHOM_ASSIGN(made->vocabulary, Vocabulary::create(tokens_(), vocab_size_, end_token_));
-    FATHOM_ASSIGN(made->compilers, Compilers::create(*made->vocabulary));
-    tools_ = std::move(made);
+  FATHOM_ASSIGN(std::unique_ptr<Compilers> compilers, take_compilers());
+  auto grammar = CompiledGrammar::compile(constraint, vocabulary_, *compilers);
+  give_back(std::move(compilers));
+  if (!grammar) return std::move(grammar).error();
+  return std::make_shared<const StoredGrammar>(StoredGrammar{id, std::move(grammar).value()});
+}
+
+// Waits while all are in use.
+Result<std::unique_ptr<Compilers>> GrammarStore::take_compilers() {
+  std::unique_lock lock(compile_mutex_);
+  if (vocabulary_ == nullptr) {
+    FATHOM_ASSIGN(vocabulary_, Vocabulary::create(tokens_(), vocab_size_, end_token_));
   }
-  FATHOM_ASSIGN(auto grammar,
-                CompiledGrammar::compile(constraint, tools_->vocabulary, *tools_->compilers));
-  return std::make_shared<const StoredGrammar>(StoredGrammar{id, std::move(grammar)});
+  idle_changed_.wait(lock,
+                     [this] { return !idle_.empty() || num_compilers_ < options_.max_compiles; });
+  if (idle_.empty()) {
+    FATHOM_ASSIGN(std::unique_ptr<Compilers> made, Compilers::create(*vocabulary_));
+    ++num_compilers_;
+    return made;
+  }
+  std::unique_ptr<Compilers> taken = std::move(idle_.back());
+  idle_.pop_back();
+  return taken;
+}
+
+void GrammarStore::give_back(std::unique_ptr<Compilers> compilers) {
+  {
+    const std::lock_guard lock(compile_mutex_);
+    idle_.push_back(std::move(compilers));
+  }
+  idle_changed_.notify_one();
 }
 
 std::shared_ptr<const StoredGrammar> GrammarStore::find(GrammarId id) const {

@@ -1,8 +1,9 @@
 // Compiled grammars by constraint: each is compiled once, kept while in use, and then as long as
 // there is room.
 //
-// Thread: any.  acquire() compiles on the caller's thread, one compile at a time; callers with the
-// same constraint wait for one compile.  No callback runs under the lock.
+// Thread: any.  acquire() compiles on the caller's thread, beside a few others
+// (GrammarStoreOptions); callers with the same constraint wait for one compile.  No callback runs
+// under a lock but `tokens`.
 #pragma once
 
 #include <condition_variable>
@@ -13,10 +14,12 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "fathom/constraint.h"
 #include "fathom/status.h"
 #include "grammar/compiled_grammar.h"
+#include "grammar/vocabulary.h"
 
 namespace fathom::grammar {
 
@@ -36,6 +39,7 @@ struct GrammarStoreStats {
 struct GrammarStoreOptions {
   int64_t max_bytes = int64_t{256} << 20;  // of grammars that nobody uses
   int64_t max_refused = 32;                // remembered errors
+  int32_t max_compiles = 3;                // at once: a slow one holds up nobody
 };
 
 class GrammarStore {
@@ -56,16 +60,20 @@ class GrammarStore {
 
  private:
   struct Entry;
-  struct Tools;
   Result<std::shared_ptr<const StoredGrammar>> compile(const Constraint& constraint, GrammarId id);
+  Result<std::unique_ptr<Compilers>> take_compilers();
+  void give_back(std::unique_ptr<Compilers> compilers);
   void trim();  // under mutex_
 
   const Tokens tokens_;
   const int32_t vocab_size_, end_token_;
   const GrammarStoreOptions options_;
 
-  std::mutex compile_mutex_;  // one compile at a time; guards tools_
-  std::unique_ptr<Tools> tools_;
+  std::mutex compile_mutex_;  // guards what follows
+  std::condition_variable idle_changed_;
+  std::shared_ptr<const Vocabulary> vocabulary_;  // from the first compile on
+  std::vector<std::unique_ptr<Compilers>> idle_;  // the one used last at the end
+  int32_t num_compilers_ = 0;                     // idle or not, max_compiles at most
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable compiled_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "grammar/grammar_fixture.h"
@@ -14,6 +15,7 @@ using Kind = Constraint::Kind;
 class StoreTest : public testing::Test {
  protected:
   std::unique_ptr<codec::Tokenizer> tokenizer_ = demo_tokenizer();
+  const int32_t quote_ = tokenizer_->encode("\"", false).front();
 };
 
 TEST_F(StoreTest, SameConstraintIsCompiledOnceWhoeverAsks) {
@@ -32,6 +34,51 @@ TEST_F(StoreTest, SameConstraintIsCompiledOnceWhoeverAsks) {
   EXPECT_GT(ids.front(), 0);
   EXPECT_EQ(store->stats().misses, 1);
   EXPECT_EQ(store->stats().hits, 5);
+}
+
+// A constraint that takes seconds does not hold up one that takes milliseconds, up to the limit.
+TEST_F(StoreTest, SlowCompileHoldsUpNobody) {
+  const auto store = make_store(*tokenizer_);
+  (void)store->acquire(make_constraint(Kind::kRegex, "a")).has_value();
+  std::atomic<bool> slow_is_done = false;
+  std::thread slow([&] {
+    EXPECT_TRUE(
+        store->acquire(make_constraint(Kind::kRegex, "[^\\n]{1,900}[a-z]{2,700}")).has_value());
+    slow_is_done = true;
+  });
+  while (store->stats().misses < 2) std::this_thread::yield();
+  EXPECT_TRUE(store->acquire(make_constraint(Kind::kRegex, "b")).has_value());
+  EXPECT_FALSE(slow_is_done);
+  slow.join();
+}
+
+TEST_F(StoreTest, CompilesAtOnceGiveWhatOneAfterTheOtherGives) {
+  const auto store = make_store(*tokenizer_, {.max_compiles = 2});
+  const auto alone = make_store(*tokenizer_);
+  std::vector<Constraint> constraints;
+  for (int i = 1; i <= 8; ++i) {
+    constraints.push_back(make_constraint(
+        Kind::kJsonSchema, R"({"type":"string","maxLength":)" + std::to_string(i * 5) + "}"));
+  }
+  std::vector<std::vector<uint32_t>> masks(constraints.size());
+  std::vector<std::thread> threads;
+  const auto mask_of = [this](GrammarStore& from, const Constraint& constraint) {
+    const auto stored = from.acquire(constraint);
+    if (!stored) return std::vector<uint32_t>();
+    const auto matcher = std::move(Matcher::create((*stored)->grammar)).value();
+    std::vector<uint32_t> mask(matcher->grammar().vocabulary().mask_words());
+    EXPECT_TRUE(matcher->accept(quote_));
+    EXPECT_TRUE(matcher->fill_mask(mask).ok());
+    return mask;
+  };
+  for (size_t i = 0; i < constraints.size(); ++i) {
+    threads.emplace_back([&, i] { masks[i] = mask_of(*store, constraints[i]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < constraints.size(); ++i) {
+    EXPECT_EQ(masks[i], mask_of(*alone, constraints[i])) << i;
+  }
+  EXPECT_NE(masks.front(), masks.back());
 }
 
 TEST_F(StoreTest, DifferentConstraintsAreDifferent) {

@@ -15,8 +15,8 @@ const JsonArray kNothing;
 
 class ChatConverter {
  public:
-  ChatConverter(const JsonValue& body, const ConvertOptions& options, bool disposable)
-      : body_(body), options_(options), disposable_(disposable) {}
+  ChatConverter(const JsonValue& body, BodyTexts texts, const ConvertOptions& options)
+      : body_(body), texts_(texts), options_(options) {}
 
   Result<ConversationRequest> convert() {
     FATHOM_ASSIGN(request_.model_version, resolve_model(body_, options_));
@@ -50,11 +50,6 @@ class ChatConverter {
 
  private:
   Conversation& conversation() { return request_.conversation; }
-  // A text of the body that is read once.
-  std::string take(const std::string& text) const {
-    if (!disposable_) return text;
-    return std::move(const_cast<std::string&>(text));  // the body is not const
-  }
   const JsonArray& list(std::string_view key) const {
     const JsonArray* found = list_field(body_, key);
     return found != nullptr ? *found : kNothing;
@@ -63,7 +58,7 @@ class ChatConverter {
   Status check_names() {
     const JsonArray& tools = list("tools");
     for (size_t i = 0; i < tools.size(); ++i) {
-      declared_.push_back(declared_tool(*tools[i].find("function"), "parameters", disposable_));
+      declared_.push_back(declared_tool(*tools[i].find("function"), "parameters", texts_));
       FATHOM_TRY(check_tool_name(declared_.back().tool.name,
                                  "tools[" + std::to_string(i) + "].function.name"));
     }
@@ -122,10 +117,10 @@ class ChatConverter {
     if (content != nullptr) {
       FATHOM_TRY(convert_content(*content, i, out));
     } else if (refusal != nullptr) {
-      out->content = *refusal->if_string();
+      out->content = texts_.take(*refusal->if_string());
     }
     if (const std::string* reasoning = string_field(message, "reasoning_content")) {
-      out->reasoning_content = take(*reasoning);
+      out->reasoning_content = texts_.take(*reasoning);
     }
     if (calls != nullptr) FATHOM_TRY(convert_calls(*calls, i, out));
     if (bool_field(message, "prefix", false)) {
@@ -145,7 +140,7 @@ class ChatConverter {
       const JsonValue& function = *call.find("function");
       out->tool_calls.push_back({std::string(text_field(call, "id")),
                                  std::string(text_field(function, "name")),
-                                 take(*string_field(function, "arguments"))});
+                                 texts_.take(function, "arguments")});
       if (!open_calls_.insert(text_field(call, "id")).second) {
         return duplicate_id(text_field(call, "id"), i);
       }
@@ -182,7 +177,7 @@ class ChatConverter {
 
   Status convert_content(const JsonValue& content, size_t i, InputMessage* out) {
     if (const std::string* text = content.if_string()) {
-      out->content = take(*text);
+      out->content = texts_.take(*text);
       return Status();
     }
     ContentBuilder builder(request_.model_version);
@@ -190,7 +185,7 @@ class ChatConverter {
     for (size_t k = 0; k < blocks.size(); ++k) {
       const std::string_view type = text_field(blocks[k], "type");
       if (type == "text" || type == "refusal") {
-        builder.add_text(text_field(blocks[k], type));
+        builder.add_text(texts_.take(blocks[k], type));
         continue;
       }
       if (builder.replaces_image()) continue;
@@ -360,8 +355,8 @@ class ChatConverter {
   }
 
   const JsonValue& body_;
+  const BodyTexts texts_;
   const ConvertOptions& options_;
-  const bool disposable_;
   ConversationRequest request_;
   std::vector<DeclaredTool> declared_;
   FormatRequest format_;
@@ -372,9 +367,9 @@ class ChatConverter {
 
 }  // namespace
 
-Result<ConversationRequest> convert_chat(const JsonValue& body, const ConvertOptions& options,
-                                         bool disposable) {
-  return ChatConverter(body, options, disposable).convert();
+Result<ConversationRequest> convert_chat(const JsonValue& body, BodyTexts texts,
+                                         const ConvertOptions& options) {
+  return ChatConverter(body, texts, options).convert();
 }
 
 }  // namespace fathom::codec

@@ -15,10 +15,9 @@ Status unreadable(const std::string& place, std::string_view what) {
 }
 
 // Title or file name on a line of its own, then the text.
-std::string titled(std::string_view title, std::string_view text) {
-  std::string out;
-  if (!title.empty()) out.append(title).append("\n");
-  return out.append(text);
+std::string titled(std::string_view title, std::string text) {
+  if (title.empty()) return text;
+  return std::string(title).append("\n").append(text);
 }
 
 struct DataUrl {
@@ -90,24 +89,24 @@ void check_document_shape(const Shape& block) {
   });
 }
 
-Status add_document(const JsonValue& block, const std::string& path, const std::string& place,
-                    ContentBuilder* builder) {
+Status add_document(const JsonValue& block, BodyTexts texts, const std::string& path,
+                    const std::string& place, ContentBuilder* builder) {
   const JsonValue& source = *block.find("source");
   const std::string_view type = text_field(source, "type");
   const std::string_view title = text_field(block, "title");
   if (type == "text") {
-    builder->add_text(titled(title, text_field(source, "data")));
+    builder->add_text(titled(title, texts.take(source, "data")));
     return Status();
   }
   if (type == "content") {
     if (const std::string* text = string_field(source, "content")) {
-      builder->add_text(titled(title, *text));
+      builder->add_text(titled(title, texts.take(*text)));
       return Status();
     }
-    if (!title.empty()) builder->add_text(title);
+    if (!title.empty()) builder->add_text(std::string(title));
     for (const JsonValue& part : *list_field(source, "content")) {
       if (text_field(part, "type") == "text") {
-        builder->add_text(text_field(part, "text"));
+        builder->add_text(texts.take(part, "text"));
         continue;
       }
       if (builder->replaces_image()) continue;

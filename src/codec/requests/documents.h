@@ -19,7 +19,7 @@ Status add_input_file(const JsonValue& file, const std::string& path, const std:
 
 // The `document` block of Messages.  Shape first.
 void check_document_shape(const Shape& block);
-Status add_document(const JsonValue& block, const std::string& path, const std::string& place,
-                    ContentBuilder* builder);
+Status add_document(const JsonValue& block, BodyTexts texts, const std::string& path,
+                    const std::string& place, ContentBuilder* builder);
 
 }  // namespace fathom::codec

@@ -30,8 +30,8 @@ bool is_client_executed(std::string_view type) {
 
 class MessagesConverter {
  public:
-  MessagesConverter(const JsonValue& body, const ConvertOptions& options)
-      : body_(body), options_(options) {}
+  MessagesConverter(const JsonValue& body, BodyTexts texts, const ConvertOptions& options)
+      : body_(body), texts_(texts), options_(options) {}
 
   Result<ConversationRequest> convert() {
     FATHOM_ASSIGN(request_.model_version, resolve_model(body_, options_));
@@ -63,7 +63,7 @@ class MessagesConverter {
         FATHOM_TRY(drop_server_tool(tools[i], type, place));
         continue;
       }
-      DeclaredTool declared = declared_tool(tools[i], "input_schema");
+      DeclaredTool declared = declared_tool(tools[i], "input_schema", texts_);
       if (!declared.validated) declared.tool.parameters = nullptr;
       declared.validated = true;
       // V4 has no prompt for tools that come later.
@@ -97,7 +97,8 @@ class MessagesConverter {
     const JsonArray& messages = *list_field(body_, "messages");
     if (messages.empty()) return bad_request("messages: at least one message is required");
     if (const JsonValue* system = field(body_, "system")) add_system(*system);
-    FATHOM_TRY(MessagesBlocks(request_.model_version, options_, declared_, &conversation().messages)
+    FATHOM_TRY(MessagesBlocks(request_.model_version, texts_, options_, declared_,
+                              &conversation().messages)
                    .convert(messages));
     if (conversation().messages.empty()) {
       return bad_request("messages: at least one message must have content");
@@ -109,13 +110,13 @@ class MessagesConverter {
   void add_system(const JsonValue& system) {
     InputMessage out;
     out.role = Role::kSystem;
-    if (const std::string* text = system.if_string()) out.content = *text;
+    if (const std::string* text = system.if_string()) out.content = texts_.take(*text);
     if (const JsonArray* blocks = system.if_array()) {
       ContentBuilder builder(request_.model_version);
       for (const JsonValue& block : *blocks) {
-        const std::string_view text = text_field(block, "text");
         const bool is_first = &block == blocks->data();
-        if (!is_first || !is_billing_header(text)) builder.add_text(text);
+        if (is_first && is_billing_header(text_field(block, "text"))) continue;
+        builder.add_text(texts_.take(block, "text"));
       }
       builder.move_to(&out);
     }
@@ -185,6 +186,7 @@ class MessagesConverter {
   }
 
   const JsonValue& body_;
+  const BodyTexts texts_;
   const ConvertOptions& options_;
   ConversationRequest request_;
   std::vector<DeclaredTool> declared_;
@@ -193,8 +195,9 @@ class MessagesConverter {
 
 }  // namespace
 
-Result<ConversationRequest> convert_messages(const JsonValue& body, const ConvertOptions& options) {
-  return MessagesConverter(body, options).convert();
+Result<ConversationRequest> convert_messages(const JsonValue& body, BodyTexts texts,
+                                             const ConvertOptions& options) {
+  return MessagesConverter(body, texts, options).convert();
 }
 
 }  // namespace fathom::codec

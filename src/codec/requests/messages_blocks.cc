@@ -10,11 +10,6 @@ namespace {
 
 std::string message_place(size_t i) { return "messages." + std::to_string(i); }
 
-void append_paragraph(std::string_view text, bool is_first, std::string* out) {
-  if (!is_first) out->append("\n\n");
-  out->append(text);
-}
-
 }  // namespace
 
 Status MessagesBlocks::without_results(const std::string& begin) const {
@@ -73,7 +68,7 @@ Status MessagesBlocks::convert_message(const JsonValue& message, size_t i) {
   if (role == "assistant") return convert_assistant(content, i);
   if (blocks != nullptr) return convert_user(*blocks, i);
   answered_.clear();
-  out_.emplace_back().content = *content.if_string();
+  out_.emplace_back().content = texts_.take(*content.if_string());
   return Status();
 }
 
@@ -99,9 +94,9 @@ Status MessagesBlocks::check_role_of_block(std::string_view type, std::string_vi
 Status MessagesBlocks::add_plain(const JsonValue& block, const std::string& path,
                                  const std::string& place, ContentBuilder* builder) const {
   const std::string_view type = text_field(block, "type");
-  if (type == "document") return add_document(block, path, place, builder);
+  if (type == "document") return add_document(block, texts_, path, place, builder);
   if (type == "text") {
-    builder->add_text(text_field(block, "text"));
+    builder->add_text(texts_.take(block, "text"));
     return Status();
   }
   if (builder->replaces_image()) return Status();
@@ -161,7 +156,7 @@ Status MessagesBlocks::add_result(const JsonValue& block, Place at) {
 Status MessagesBlocks::add_result_content(const JsonValue& content, Place at, InputMessage* result,
                                           std::vector<ToolDefinition>* references) {
   if (const std::string* text = content.if_string()) {
-    result->content = *text;
+    result->content = texts_.take(*text);
     return Status();
   }
   const std::string block_place =
@@ -181,7 +176,7 @@ Status MessagesBlocks::add_result_content(const JsonValue& content, Place at, In
       return bad_request(block_place + ": tool reference '" + std::string(name) +
                          "' not found in available tools");
     }
-    builder.add_text(name);
+    builder.add_text(std::string(name));
     references->push_back(*tool->second);
   }
   builder.move_to(result);
@@ -193,14 +188,14 @@ Status MessagesBlocks::convert_assistant(const JsonValue& content, size_t i) {
   InputMessage out;
   out.role = Role::kAssistant;
   if (const std::string* text = content.if_string()) {
-    out.content = *text;
+    out.content = texts_.take(*text);
   } else {
     const JsonArray& blocks = *content.if_array();
     ContentBuilder builder(version_);
     for (size_t j = 0; j < blocks.size(); ++j) {
       if (text_field(blocks[j], "type") == "text") {
         // Also behind calls: our own answers have text there, and clients send them back.
-        builder.add_text(text_field(blocks[j], "text"));
+        builder.add_text(texts_.take(blocks[j], "text"));
       } else if (text_field(blocks[j], "type") == "image" && builder.replaces_image()) {
         continue;
       } else {
@@ -217,9 +212,12 @@ Status MessagesBlocks::add_assistant_block(const JsonValue& block, Place at, Inp
   const std::string_view type = text_field(block, "type");
   if (type == "tool_use") return add_call(block, at, out);
   if (type == "thinking") {
-    const bool is_first = !out->reasoning_content.has_value();
-    if (is_first) out->reasoning_content.emplace();
-    append_paragraph(text_field(block, "thinking"), is_first, &*out->reasoning_content);
+    std::string text = texts_.take(block, "thinking");
+    if (!out->reasoning_content) {
+      out->reasoning_content = std::move(text);
+    } else {
+      out->reasoning_content->append("\n\n").append(text);
+    }
     return Status();
   }
   if (type == "redacted_thinking") return Status();
@@ -248,7 +246,7 @@ Status MessagesBlocks::convert_system(const JsonValue& content, size_t i) {
   InputMessage out;
   out.role = is_v4 ? Role::kUser : Role::kSystem;
   if (const std::string* text = content.if_string()) {
-    out.content = *text;
+    out.content = texts_.take(*text);
   } else {
     ContentBuilder builder(version_);
     const JsonArray& blocks = *content.if_array();

@@ -17,9 +17,9 @@ namespace fathom::codec {
 class MessagesBlocks {
  public:
   // `tools` are the client's tools, which blocks may refer to.
-  MessagesBlocks(ModelVersion version, const ConvertOptions& options,
+  MessagesBlocks(ModelVersion version, BodyTexts texts, const ConvertOptions& options,
                  const std::vector<DeclaredTool>& tools, std::vector<InputMessage>* out)
-      : version_(version), options_(options), out_(*out) {
+      : version_(version), texts_(texts), options_(options), out_(*out) {
     for (const DeclaredTool& one : tools) tools_.try_emplace(one.tool.name, &one.tool);
   }
 
@@ -49,6 +49,7 @@ class MessagesBlocks {
   Status without_results(const std::string& begin) const;
 
   ModelVersion version_;
+  BodyTexts texts_;
   const ConvertOptions& options_;
   std::vector<InputMessage>& out_;
   std::map<std::string_view, const ToolDefinition*> tools_;

@@ -12,11 +12,12 @@ void check_chat_shape(const Shape& body, bool needs_model);
 void check_responses_shape(const Shape& body, bool needs_model);
 void check_messages_shape(const Shape& body, bool needs_model);
 
-// Of a body whose shape has been checked.  `disposable`: long texts may be moved out of `body`,
-// which must then not be const.
-Result<ConversationRequest> convert_chat(const JsonValue& body, const ConvertOptions& options,
-                                         bool disposable);
-Result<ConversationRequest> convert_responses(const JsonValue& body, const ConvertOptions& options);
-Result<ConversationRequest> convert_messages(const JsonValue& body, const ConvertOptions& options);
+// Of a body whose shape has been checked; `texts` are those of `body`.
+Result<ConversationRequest> convert_chat(const JsonValue& body, BodyTexts texts,
+                                         const ConvertOptions& options);
+Result<ConversationRequest> convert_responses(const JsonValue& body, BodyTexts texts,
+                                              const ConvertOptions& options);
+Result<ConversationRequest> convert_messages(const JsonValue& body, BodyTexts texts,
+                                             const ConvertOptions& options);
 
 }  // namespace fathom::codec

@@ -181,7 +181,12 @@ void ContentBuilder::separate() {
   is_first_ = false;
 }
 
-void ContentBuilder::add_text(std::string_view text) {
+void ContentBuilder::add_text(std::string text) {
+  if (is_first_) {
+    is_first_ = false;
+    text_ = std::move(text);
+    return;
+  }
   separate();
   text_.append(text);
 }

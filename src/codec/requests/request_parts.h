@@ -54,7 +54,7 @@ bool mentions_json(const std::vector<InputMessage>& messages);
 class ContentBuilder {
  public:
   explicit ContentBuilder(ModelVersion version) : version_(version) {}
-  void add_text(std::string_view text);
+  void add_text(std::string text);
   void add_image(ImageSource source);
   // V4 knows no images: a text takes the place of one, whatever it is.  True if that was done.
   bool replaces_image();

@@ -11,8 +11,8 @@ namespace {
 
 class ResponsesConverter {
  public:
-  ResponsesConverter(const JsonValue& body, const ConvertOptions& options)
-      : body_(body), options_(options), tools_(options) {}
+  ResponsesConverter(const JsonValue& body, BodyTexts texts, const ConvertOptions& options)
+      : body_(body), texts_(texts), options_(options), tools_(texts, options) {}
 
   Result<ConversationRequest> convert() {
     FATHOM_ASSIGN(request_.model_version, resolve_model(body_, options_));
@@ -64,16 +64,16 @@ class ResponsesConverter {
     std::vector<InputMessage>& messages = conversation().messages;
     if (!instructions.empty()) {
       messages.emplace_back().role = Role::kSystem;
-      messages.back().content = instructions;
+      messages.back().content = texts_.take(body_, "instructions");
     }
     if (input == nullptr) return Status();
     if (const std::string* text = input->if_string()) {
-      messages.emplace_back().content = *text;
+      messages.emplace_back().content = texts_.take(*text);
       return Status();
     }
     const JsonArray& items = *input->if_array();
     if (items.empty()) return bad_request("Input items array must not be empty");
-    FATHOM_TRY(ResponsesItems(request_.model_version, &tools_, &messages).convert(items));
+    FATHOM_TRY(ResponsesItems(request_.model_version, texts_, &tools_, &messages).convert(items));
     if (!messages.empty()) return Status();
     return bad_request(
         "No message is left of the input: none of its items has a text that can be read here.");
@@ -114,6 +114,7 @@ class ResponsesConverter {
   }
 
   const JsonValue& body_;
+  const BodyTexts texts_;
   const ConvertOptions& options_;
   ConversationRequest request_;
   ResponsesTools tools_;
@@ -122,9 +123,9 @@ class ResponsesConverter {
 
 }  // namespace
 
-Result<ConversationRequest> convert_responses(const JsonValue& body,
+Result<ConversationRequest> convert_responses(const JsonValue& body, BodyTexts texts,
                                               const ConvertOptions& options) {
-  return ResponsesConverter(body, options).convert();
+  return ResponsesConverter(body, texts, options).convert();
 }
 
 }  // namespace fathom::codec

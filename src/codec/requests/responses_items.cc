@@ -31,8 +31,8 @@ Status check_call_id(std::string_view id, size_t i) {
                      "an empty string instead.");
 }
 
-std::string arguments_of(const JsonValue& item, std::string_view type) {
-  if (type == "function_call") return std::string(text_field(item, "arguments"));
+std::string arguments_of(const JsonValue& item, std::string_view type, BodyTexts texts) {
+  if (type == "function_call") return texts.take(item, "arguments");
   if (type == "tool_search_call") return write_json(*item.find("arguments"), JsonStyle::kCompact);
   JsonObject arguments;
   arguments.append("input", text_field(item, "input"));
@@ -101,8 +101,11 @@ Status ResponsesItems::convert_message(const JsonValue& item, size_t i) {
     messages_.push_back(std::move(out));
   } else if (!out.content.empty()) {
     std::string& content = messages_.back().content;
-    if (!content.empty()) content += "\n\n";
-    content += out.content;
+    if (content.empty()) {
+      content = std::move(out.content);
+    } else {
+      content.append("\n\n").append(out.content);
+    }
   }
   return Status();
 }
@@ -111,8 +114,11 @@ Status ResponsesItems::convert_reasoning(const JsonValue& item) {
   std::string text;
   if (const JsonArray* parts = list_field(item, "content")) {
     for (const JsonValue& part : *parts) {
-      if (&part != parts->data()) text += "\n";
-      text += text_field(part, "text");
+      if (&part == parts->data()) {
+        text = texts_.take(part, "text");
+      } else {
+        text.append("\n").append(text_field(part, "text"));
+      }
     }
   }
   if (text.empty()) return Status();
@@ -121,7 +127,7 @@ Status ResponsesItems::convert_reasoning(const JsonValue& item) {
                         messages_.back().content.empty() && messages_.back().tool_calls.empty();
   if (!attaches) messages_.emplace_back().role = Role::kAssistant;
   std::optional<std::string>& reasoning = messages_.back().reasoning_content;
-  reasoning = reasoning ? *reasoning + "\n" + text : text;
+  reasoning = reasoning ? *reasoning + "\n" + text : std::move(text);
   return Status();
 }
 
@@ -137,7 +143,7 @@ Status ResponsesItems::open_call(const JsonValue& item, size_t i) {
   open.call.name = type == "tool_search_call" ? "tool_search"
                                               : tools_.name_of_call(text_field(item, "namespace"),
                                                                     text_field(item, "name"));
-  open.call.arguments = arguments_of(item, type);
+  open.call.arguments = arguments_of(item, type, texts_);
   open_.emplace(id, group_.size());
   group_.push_back(std::move(open));
   ++num_without_output_;
@@ -179,7 +185,7 @@ Result<std::vector<InputMessage>> ResponsesItems::convert_output(const JsonValue
 
 Status ResponsesItems::convert_content(const JsonValue& content, size_t i, InputMessage* out) {
   if (const std::string* text = content.if_string()) {
-    out->content = *text;
+    out->content = texts_.take(*text);
     return Status();
   }
   const std::string path = "input[" + std::to_string(i) + "]";
@@ -198,7 +204,7 @@ Status ResponsesItems::convert_content(const JsonValue& content, size_t i, Input
       }
       FATHOM_TRY(add_image(parts[j], path, place, &builder));
     } else {
-      builder.add_text(text_field(parts[j], type == "refusal" ? "refusal" : "text"));
+      builder.add_text(texts_.take(parts[j], type == "refusal" ? "refusal" : "text"));
     }
   }
   builder.move_to(out);

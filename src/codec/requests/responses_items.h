@@ -18,8 +18,9 @@ namespace fathom::codec {
 // message or a reasoning comes: outputs that stand after it are then taken from there, by call_id.
 class ResponsesItems {
  public:
-  ResponsesItems(ModelVersion version, ResponsesTools* tools, std::vector<InputMessage>* messages)
-      : version_(version), tools_(*tools), messages_(*messages) {}
+  ResponsesItems(ModelVersion version, BodyTexts texts, ResponsesTools* tools,
+                 std::vector<InputMessage>* messages)
+      : version_(version), texts_(texts), tools_(*tools), messages_(*messages) {}
 
   Status convert(const JsonArray& items);
 
@@ -45,6 +46,7 @@ class ResponsesItems {
   void emit_group();
 
   ModelVersion version_;
+  BodyTexts texts_;
   ResponsesTools& tools_;
   std::vector<InputMessage>& messages_;
   const JsonArray* items_ = nullptr;

@@ -48,14 +48,14 @@ Status ResponsesTools::declare_one(const JsonValue& tool, const std::string& pla
   const std::string_view type = text_field(tool, "type");
   if (type == "function") {
     FATHOM_TRY(check_tool_name(text_field(tool, "name"), place + ".name"));
-    add(declared_tool(tool, "parameters"));
+    add(declared_tool(tool, "parameters", texts_));
   } else if (type == "namespace") {
     FATHOM_TRY(declare_namespace(tool, place));
   } else if (type == "custom") {
     FATHOM_TRY(declare_custom(tool));
   } else if (type == "tool_search" && text_field(tool, "execution") == "client" &&
              knows_tool_search()) {
-    DeclaredTool search = declared_tool(tool, "parameters");
+    DeclaredTool search = declared_tool(tool, "parameters", texts_);
     search.tool.name = "tool_search";
     add(std::move(search));
   } else if (is_web_search(type) && !options_.drop_responses_web_search) {
@@ -81,7 +81,7 @@ Status ResponsesTools::declare_namespace(const JsonValue& tool, const std::strin
     if (!names.insert(name).second) {
       return bad_request("Tool names within a namespace must be unique.");
     }
-    DeclaredTool member = declared_tool(members[j], "parameters");
+    DeclaredTool member = declared_tool(members[j], "parameters", texts_);
     member.tool.name = add_member(name_space, name);
     if (!is_v4_) set_member_description(tool, &member.tool);
     add(std::move(member));
@@ -142,14 +142,14 @@ std::vector<ToolDefinition> ResponsesTools::load(const JsonArray& tools) {
   for (const JsonValue& tool : tools) {
     const std::string_view type = text_field(tool, "type");
     if (type == "function") {
-      take(declared_tool(tool, "parameters"),
+      take(declared_tool(tool, "parameters", texts_),
            !names_.contains(std::string(text_field(tool, "name"))));
     } else if (type == "namespace") {
       const std::string_view name_space = text_field(tool, "name");
       for (const JsonValue& member : *list_field(tool, "tools")) {
         const std::string_view name = text_field(member, "name");
         const bool is_new = !flat_names_.contains(member_key(name_space, name));
-        DeclaredTool declared = declared_tool(member, "parameters");
+        DeclaredTool declared = declared_tool(member, "parameters", texts_);
         declared.tool.name = name_of_call(name_space, name);
         set_member_description(tool, &declared.tool);
         take(std::move(declared), is_new);

@@ -15,7 +15,8 @@ namespace fathom::codec {
 
 class ResponsesTools {
  public:
-  explicit ResponsesTools(const ConvertOptions& options) : options_(options) {}
+  ResponsesTools(BodyTexts texts, const ConvertOptions& options)
+      : texts_(texts), options_(options) {}
   // V4 has other flat names, and does not know tool search.
   void set_version(ModelVersion version) { is_v4_ = version == ModelVersion::kV4Pro; }
   bool knows_tool_search() const { return !is_v4_; }
@@ -42,6 +43,7 @@ class ResponsesTools {
   std::string add_member(std::string_view name_space, std::string_view name);
   void choose(const JsonValue& named, Choice* choice) const;
 
+  BodyTexts texts_;
   const ConvertOptions& options_;
   bool is_v4_ = false;
   std::vector<DeclaredTool> declared_;

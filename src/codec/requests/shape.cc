@@ -134,6 +134,11 @@ std::string_view text_field(const JsonValue& value, std::string_view key) {
   return text == nullptr ? std::string_view() : std::string_view(*text);
 }
 
+std::string BodyTexts::take(const JsonValue& value, std::string_view key) const {
+  const std::string* text = string_field(value, key);
+  return text != nullptr ? take(*text) : std::string();
+}
+
 bool bool_field(const JsonValue& value, std::string_view key, bool fallback) {
   const JsonValue* found = value.find(key);
   const bool* boolean = found == nullptr ? nullptr : found->if_bool();

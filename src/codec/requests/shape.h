@@ -87,4 +87,25 @@ const std::string* string_field(const JsonValue& value, std::string_view key);
 std::string_view text_field(const JsonValue& value, std::string_view key);
 bool bool_field(const JsonValue& value, std::string_view key, bool fallback);
 
+// Gives the long texts of a checked body: moved out of it if nobody needs the body any more, else
+// copied.  Each text is asked for once.
+class BodyTexts {
+ public:
+  // `owned` is the body; null: it stays as it is.
+  explicit BodyTexts(JsonValue* owned) : moves_(owned != nullptr) {}
+  std::string take(const std::string& text) const { return take_any(text); }
+  JsonValue take(const JsonValue& value) const { return take_any(value); }
+  // Of a field that is a string; "" if it is none.
+  std::string take(const JsonValue& value, std::string_view key) const;
+
+ private:
+  template <class Value>
+  Value take_any(const Value& value) const {
+    // A part of a body that is not const.
+    return moves_ ? std::move(const_cast<Value&>(value)) : value;
+  }
+
+  bool moves_;
+};
+
 }  // namespace fathom::codec

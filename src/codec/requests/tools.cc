@@ -73,15 +73,14 @@ Status check_unique_names(const std::vector<ToolDefinition>& tools) {
 }
 
 DeclaredTool declared_tool(const JsonValue& function, std::string_view parameters_key,
-                           bool disposable) {
+                           BodyTexts texts) {
   DeclaredTool declared;
   declared.tool.name = text_field(function, "name");
   if (const std::string* description = string_field(function, "description")) {
-    declared.tool.description = *description;
+    declared.tool.description = texts.take(*description);
   }
   if (const JsonValue* parameters = field(function, parameters_key)) {
-    declared.tool.parameters =
-        disposable ? std::move(const_cast<JsonValue&>(*parameters)) : *parameters;
+    declared.tool.parameters = texts.take(*parameters);
     declared.validated = true;
   } else {
     declared.tool.parameters = JsonObject();

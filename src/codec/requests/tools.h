@@ -24,9 +24,8 @@ struct DeclaredTool {
   bool validated = false;
 };
 // {name, description?, <parameters>?, strict?} of a checked body.
-// `disposable`: the parameters may be moved out of `function`, which must then not be const.
 DeclaredTool declared_tool(const JsonValue& function, std::string_view parameters_key,
-                           bool disposable = false);
+                           BodyTexts texts);
 
 // What a request says about tools: auto, none, required, or some of them by name.
 struct Choice {
