@@ -43,7 +43,7 @@ function(fathom_patch file from to)
 endfunction()
 
 set(xg ${CMAKE_BINARY_DIR}/_xgrammar/xgrammar-${fathom_xgrammar_version})
-if(NOT EXISTS ${xg}/patched_3)
+if(NOT EXISTS ${xg}/patched_4)
   file(REMOVE_RECURSE ${xg})
   file(ARCHIVE_EXTRACT INPUT "${sdist}" DESTINATION ${CMAKE_BINARY_DIR}/_xgrammar
     PATTERNS "*/cpp/*" "*/include/*" "*/3rdparty/picojson/*" "*/3rdparty/dlpack/*" "*/LICENSE" "*/NOTICE" "*/PKG-INFO")
@@ -96,6 +96,12 @@ if(NOT EXISTS ${xg}/patched_3)
     [=[            info.suffix_after_first_occurrence.assign(]=]
     [=[            info.owner = i;
             info.suffix_after_first_occurrence.assign(]=])
+  # Bounds of a class beyond a byte were cut to their last byte: [\u{e000}-\u{10ffff}] had every ASCII character in
+  # it where the library looks at what follows a rule, so masks of repetitions above 128 held too much.
+  fathom_patch(${xg}/cpp/earley_parser.cc
+    [=[    if (static_cast<uint8_t>(sub_sequence[i]) <= ch &&
+        ch <= static_cast<uint8_t>(sub_sequence[i + 1])) {]=]
+    [=[    if (sub_sequence[i] <= ch && ch <= sub_sequence[i + 1]) {]=])
   # What a mask depends on, for src/grammar/state_key.cc.
   fathom_patch(${xg}/cpp/earley_parser.h
     [=[ protected:
@@ -107,7 +113,7 @@ if(NOT EXISTS ${xg}/patched_3)
     [=[void GrammarMatcher::Reset() { pimpl_->Reset(); }
 
 const EarleyParser& parser_of(const GrammarMatcher& matcher) { return *matcher.ImplPtr(); }]=])
-  file(TOUCH ${xg}/patched_3)
+  file(TOUCH ${xg}/patched_4)
 endif()
 
 # A few large sources take half the time of thirty small ones.  Made by hand, because CMake's own unity

@@ -265,6 +265,8 @@ Result<PreparedQuestion> prepare(const Engine& engine, const Question& question)
     request.constraint = *s.constraint;
     if (is_chat && codec::begins_thinking(chat.conversation)) {
       request.constraint.starts_after = engine.tokenizer->find("</think>").value_or(-1);
+    } else if (is_chat) {
+      request.constraint.begun = codec::begun_answer(chat.conversation);
     }
   }
   prepared.form.stop = s.stop;

@@ -40,6 +40,9 @@ struct Constraint {
   // >= 0: tokens up to and including this one are free (thinking, up to its end token), except that
   // the answer cannot end before it.  -1: the constraint holds from the first token.
   int32_t starts_after = -1;
+  // The beginning of the answer, which the prompt ends with (a prefix to go on with): the
+  // constraint holds for it and the answer together.  Not together with starts_after.
+  std::string begun;
 
   bool operator==(const Constraint&) const = default;
 };

@@ -59,8 +59,11 @@ void set_parsing(const Conversation& conversation, ParsingOptions* parsing) {
   // With thinking the model thinks first and then opens the block itself.
   parsing->starts_in_tool_calls =
       offers_tools && conversation.tool_choice == ToolChoice::kRequired && !conversation.thinking;
-  parsing->parse_json_output = conversation.response_format.kind == Format::kJsonObject;
-  parsing->strip_json_fence = conversation.response_format.kind == Format::kJsonSchema;
+  // The rest of an answer is not JSON by itself.
+  const bool is_rest = !conversation.messages.empty() && conversation.messages.back().prefix &&
+                       !conversation.messages.back().content.empty();
+  parsing->parse_json_output = !is_rest && conversation.response_format.kind == Format::kJsonObject;
+  parsing->strip_json_fence = !is_rest && conversation.response_format.kind == Format::kJsonSchema;
   parsing->thinking_initial_stage = stage_of(conversation);
 }
 

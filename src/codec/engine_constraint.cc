@@ -59,6 +59,11 @@ bool begins_thinking(const Conversation& conversation) {
   return !last.prefix || last.content.empty();
 }
 
+std::string begun_answer(const Conversation& conversation) {
+  if (conversation.messages.empty() || !conversation.messages.back().prefix) return "";
+  return conversation.messages.back().content;
+}
+
 Result<Constraint> engine_constraint(const ConversationRequest& request,
                                      const Tokenizer& tokenizer) {
   const Conversation& conversation = request.conversation;
@@ -81,6 +86,7 @@ Result<Constraint> engine_constraint(const ConversationRequest& request,
         out.text = conversation.response_format.regex;
         break;
     }
+    if (out.kind != Constraint::Kind::kNone) out.begun = begun_answer(conversation);
   }
   if (out.kind == Constraint::Kind::kNone || !begins_thinking(conversation)) return out;
   const std::string& end = request.parsing.special_tokens.think_end;

@@ -15,7 +15,8 @@ namespace fathom::codec {
 
 // Kind kNone if the answer is free: no response format, and no tools that must be called or are
 // strict. With thinking the constraint begins after </think>.  Both a response format and tools: an
-// answer is one or the other.  The settled `request` counts, not what it said before (thinking,
+// answer is one or the other.  A format holds for a prefix and what is written behind it together.
+// The settled `request` counts, not what it said before (thinking,
 // tools, prefix).
 //
 // Errors (kInvalidArgument): a regex as response format beside tools; kFailedPrecondition:
@@ -25,6 +26,9 @@ Result<Constraint> engine_constraint(const ConversationRequest& request,
 
 // The answer begins with reasoning: thinking, and no answer to go on with.
 bool begins_thinking(const Conversation& conversation);
+
+// The text of an answer to go on with (a prefix, behind its reasoning); "": none.
+std::string begun_answer(const Conversation& conversation);
 
 // The bytes of each token that an answer under a constraint may have; empty for control tokens and
 // all other added tokens but ｜DSML｜, which is part of tool calls.

@@ -120,7 +120,7 @@ xgrammar::Grammar grammar_of(const Source& source) {
 
 }  // namespace
 
-CompiledGrammar::CompiledGrammar() : masks_(kMaxMaskBytes) {}
+CompiledGrammar::CompiledGrammar() : masks_(std::make_shared<MaskCache>(kMaxMaskBytes)) {}
 CompiledGrammar::~CompiledGrammar() = default;
 
 Status check_constraint(const Constraint& constraint) {
@@ -154,6 +154,18 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::compile(
   if (std::all_of(mask.begin(), mask.end(), [](uint32_t word) { return word == 0; })) {
     return refuse(std::string(what) + ": no token can begin a text of it");
   }
+  return std::shared_ptr<const CompiledGrammar>(std::move(out));
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::continue_from(
+    const CompiledGrammar& whole, std::string begun) {
+  std::shared_ptr<CompiledGrammar> out(new CompiledGrammar);
+  out->vocabulary_ = whole.vocabulary_;
+  out->impl_ = std::make_unique<xgrammar::CompiledGrammar>(*whole.impl_);  // a reference to it
+  out->memory_bytes_ = static_cast<int64_t>(sizeof(CompiledGrammar) + begun.size());
+  out->begun_ = std::move(begun);
+  out->masks_ = whole.masks_;
+  if (auto fits = Matcher::create(out); !fits) return std::move(fits).error();
   return std::shared_ptr<const CompiledGrammar>(std::move(out));
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "fathom/constraint.h"
 #include "fathom/status.h"
@@ -37,15 +38,20 @@ class CompiledGrammar {
   static Result<std::shared_ptr<const CompiledGrammar>> compile(
       const Constraint& constraint, std::shared_ptr<const Vocabulary> vocabulary,
       Compilers& compilers);
+  // `whole`, for answers whose beginning `begun` is there already.  Error: `whole` has no text that
+  // begins so.
+  static Result<std::shared_ptr<const CompiledGrammar>> continue_from(const CompiledGrammar& whole,
+                                                                      std::string begun);
   ~CompiledGrammar();
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   int32_t starts_after() const { return starts_after_; }
-  int64_t memory_bytes() const { return memory_bytes_ + masks_.bytes(); }
+  const std::string& begun() const { return begun_; }
+  int64_t memory_bytes() const { return memory_bytes_ + masks_->bytes(); }
 
   // For this folder.
   const xgrammar::CompiledGrammar& impl() const { return *impl_; }
-  MaskCache& masks() const { return masks_; }
+  MaskCache& masks() const { return *masks_; }
 
  private:
   CompiledGrammar();
@@ -54,7 +60,8 @@ class CompiledGrammar {
   std::unique_ptr<xgrammar::CompiledGrammar> impl_;
   int32_t starts_after_ = -1;
   int64_t memory_bytes_ = 0;
-  mutable MaskCache masks_;  // has a lock of its own
+  std::string begun_;
+  std::shared_ptr<MaskCache> masks_;  // has a lock of its own; shared by those that continue this
 };
 
 }  // namespace fathom::grammar

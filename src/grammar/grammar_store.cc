@@ -19,6 +19,7 @@ std::string key_of(const Constraint& c) {
       (c.tool_calls.opened ? "o" : "-") + (c.tool_calls.v4_tags ? "4" : "-") +
       std::to_string(c.starts_after));
   add(c.text);
+  add(c.begun);
   add(c.tool_calls.answer_schema);
   for (const std::string& choice : c.choices) add(choice);
   return key;
@@ -42,7 +43,8 @@ GrammarStore::~GrammarStore() = default;
 
 Result<std::shared_ptr<const StoredGrammar>> GrammarStore::acquire(const Constraint& constraint) {
   // Before anything is remembered: a text that is far too long is no key.
-  if (constraint.text.size() > size_t{1} << 20 || constraint.choices.size() > size_t{1} << 16) {
+  if (constraint.text.size() > size_t{1} << 20 || constraint.begun.size() > size_t{1} << 20 ||
+      constraint.choices.size() > size_t{1} << 16) {
     return check_constraint(constraint);
   }
   std::string key = key_of(constraint);
@@ -87,6 +89,13 @@ Result<std::shared_ptr<const StoredGrammar>> GrammarStore::compile(const Constra
                                                                    GrammarId id) {
   // What is refused without a compile need not wait for others.
   FATHOM_TRY(check_constraint(constraint));
+  if (!constraint.begun.empty()) {
+    Constraint whole = constraint;
+    whole.begun.clear();
+    FATHOM_ASSIGN(const std::shared_ptr<const StoredGrammar> stored, acquire(whole));
+    FATHOM_ASSIGN(auto rest, CompiledGrammar::continue_from(*stored->grammar, constraint.begun));
+    return std::make_shared<const StoredGrammar>(StoredGrammar{id, std::move(rest)});
+  }
   FATHOM_ASSIGN(std::unique_ptr<Compilers> compilers, take_compilers());
   auto grammar = CompiledGrammar::compile(constraint, vocabulary_, *compilers);
   give_back(std::move(compilers));

@@ -18,7 +18,16 @@ Result<std::unique_ptr<Matcher>> Matcher::create(std::shared_ptr<const CompiledG
   FATHOM_TRY(guarded("matcher", [&] {
     out->impl_ = std::make_unique<xgrammar::GrammarMatcher>(out->grammar_->impl());
   }));
-  return out;
+  const std::string& begun = out->grammar_->begun();
+  if (begun.empty()) return out;
+  bool fits = false;
+  FATHOM_TRY(guarded("prefix", [&] { fits = out->impl_->AcceptString(begun); }));
+  if (fits) return out;
+  constexpr size_t kShown = 100;
+  return Status(StatusCode::kInvalidArgument,
+                "the answer is to go on from '" + begun.substr(0, kShown) +
+                    (begun.size() > kShown ? "...'" : "'") +
+                    ", but no answer that the response format allows begins so");
 }
 
 Status Matcher::fill_mask(std::span<uint32_t> mask) {

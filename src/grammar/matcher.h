@@ -19,6 +19,7 @@ namespace fathom::grammar {
 
 class Matcher {
  public:
+  // Behind the grammar's begun().  Error (kInvalidArgument): no text of the grammar begins so.
   static Result<std::unique_ptr<Matcher>> create(std::shared_ptr<const CompiledGrammar> grammar);
   ~Matcher();
 

@@ -74,8 +74,10 @@ Status settle_constraint(const Services& services, const codec::JsonValue& body,
   FATHOM_ASSIGN(const std::optional<Constraint> given, codec::read_constraint_fields(body));
   if (given) {
     const int32_t starts_after = request->constraint.starts_after;
+    std::string begun = std::move(request->constraint.begun);
     request->constraint = *given;
     request->constraint.starts_after = starts_after;
+    request->constraint.begun = std::move(begun);
   }
   if (request->constraint.kind == Constraint::Kind::kNone || !services.model.compile)
     return Status();
@@ -109,6 +111,8 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
   if (codec::begins_thinking(out.chat.conversation)) {
     request.constraint.starts_after =
         services.model.tokenizer->find(out.chat.parsing.special_tokens.think_end).value_or(-1);
+  } else if (request.constraint.kind != Constraint::Kind::kToolCalls) {
+    request.constraint.begun = codec::begun_answer(out.chat.conversation);
   }
   FATHOM_TRY(settle_constraint(services, body, &request));
   const double timeout_s = services.options.request_timeout_s;

@@ -78,6 +78,19 @@ class Structured(ProgramTest):
                 self.assertLessEqual(len(call["arguments"]["city"]), 20)
                 self.assertIn(call["arguments"]["days"], range(1, 10))
 
+    def test_format_holds_for_a_prefix_and_the_rest_together(self):
+        form = {"type": "json_schema", "json_schema": {"name": "p", "schema": SCHEMA}}
+        body = {"response_format": form, "temperature": 1.5, "seed": 2, "messages": [
+            {"role": "user", "content": "Describe a person."},
+            {"role": "assistant", "content": '{"name": "Ann', "prefix": True}]}
+        result = self.result("generate", "--messages", self.write("chat.json", json.dumps(body)))
+        self.assertEqual(result["finish_reason"], "stop")
+        self.assertFalse(result["text"].startswith("{"), result["text"])
+        self.is_person('{"name": "Ann' + result["text"])
+        body["messages"][1]["content"] = "Here it is:"
+        self.fails(2, "generate", "--messages", self.write("chat.json", json.dumps(body)),
+                   says="'Here it is:'")
+
     def test_response_format_of_a_body(self):
         body = {"messages": [{"role": "user", "content": "Describe a person."}], "temperature": 1.5, "seed": 1,
                 "response_format": {"type": "json_schema", "json_schema": {"name": "p", "schema": SCHEMA}}}

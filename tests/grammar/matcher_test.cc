@@ -109,7 +109,7 @@ TEST_F(MatcherTest, RollbackGivesBackTheSameMasks) {
 
 // The other way to know a mask: to try every token.  Random walks come by the states of strings
 // with and without a length, formats, nesting, repetitions above and below the library's threshold,
-// and calls; every mask that is not remembered yet is compared, and every remembered one again.
+// and calls; masks that are remembered are compared as others are.
 TEST_F(MatcherTest, MasksAreTheTokensThatAcceptTakes) {
   Constraint tools = make_constraint(
       Kind::kToolCalls,
@@ -124,24 +124,24 @@ TEST_F(MatcherTest, MasksAreTheTokensThatAcceptTakes) {
       make_constraint(Kind::kJsonSchema, R"({"type":"array","items":{"$ref":"#"},"maxItems":3})"),
       make_constraint(Kind::kRegex, "([a-z]{2,4} ){1,3}(x|yz){0,2}"),
       make_constraint(Kind::kRegex, "[a-f\n]{3,140}!"),
+      make_constraint(Kind::kRegex, "x[^\\n]{130,}"),
       make_constraint(Kind::kGrammar,
                       "root ::= \"(\" root \")\" | item{1,3}\nitem ::= [a-c]+ \",\"\n")};
   RandomWriter writer(*tokenizer_);
   for (const Constraint& constraint : constraints) {
     const auto grammar = compile(constraint);
     std::set<std::vector<uint32_t>> seen;
-    for (uint64_t seed = 1; seed <= 3; ++seed) {
+    for (uint64_t seed = 1; seed <= 2; ++seed) {
       const auto matcher = std::move(Matcher::create(grammar)).value();
-      for (const int32_t id : writer.write(compile(constraint), seed, 1.5f, 25).tokens) {
+      for (const int32_t id : writer.write(compile(constraint), seed, 1.5f, 12).tokens) {
         const std::vector<uint32_t> mask = mask_of(*matcher);
-        if (seen.insert(mask).second) {
-          for (int32_t other = 0; other < tokenizer_->vocab_size(); ++other) {
-            const bool takes = matcher->accept(other);
-            if (takes) matcher->rollback(1);
-            ASSERT_EQ(takes, has(mask, other)) << constraint.text << ": " << other;
-          }
+        for (int32_t other = 0; other < tokenizer_->vocab_size(); ++other) {
+          const bool takes = matcher->accept(other);
+          if (takes) matcher->rollback(1);
+          ASSERT_EQ(takes, has(mask, other)) << constraint.text << ": " << other;
         }
         ASSERT_EQ(mask_of(*matcher), mask);
+        seen.insert(mask);
         ASSERT_TRUE(matcher->accept(id));
       }
     }

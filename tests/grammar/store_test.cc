@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -79,6 +80,42 @@ TEST_F(StoreTest, CompilesAtOnceGiveWhatOneAfterTheOtherGives) {
     EXPECT_EQ(masks[i], mask_of(*alone, constraints[i])) << i;
   }
   EXPECT_NE(masks.front(), masks.back());
+}
+
+// An answer that is begun goes on as if its beginning had been written under the constraint.
+TEST_F(StoreTest, ConstraintHoldsForABeginningAndTheRestTogether) {
+  const auto store = make_store(*tokenizer_);
+  Constraint constraint = make_constraint(
+      Kind::kJsonSchema,
+      R"({"type":"object","properties":{"ab":{"type":"integer"}},"required":["ab"]})");
+  const auto whole = store->acquire(constraint);
+  constraint.begun = R"({"ab": 1)";
+  const auto rest = store->acquire(constraint);
+  ASSERT_TRUE(rest.has_value()) << rest.error().message();
+  EXPECT_NE((*rest)->id, (*whole)->id);
+  const auto there = std::move(Guide::create((*whole)->grammar)).value();
+  for (const int32_t id : tokenizer_->encode(constraint.begun, false)) {
+    ASSERT_TRUE(there->accept(id).ok());
+  }
+  const auto here = std::move(Guide::create((*rest)->grammar)).value();
+  for (const char* text : {"2", "}"}) {
+    there->fill();
+    here->fill();
+    EXPECT_TRUE(std::ranges::equal(here->mask(), there->mask()));
+    const int32_t id = tokenizer_->encode(text, false).front();
+    EXPECT_TRUE(here->accept(id).ok());
+    EXPECT_TRUE(there->accept(id).ok());
+  }
+  EXPECT_TRUE(here->accept(kEndToken).ok());
+  EXPECT_TRUE(here->ended());
+  here->rollback(3);
+
+  constraint.begun = R"({"b")";
+  const auto wrong = store->acquire(constraint);
+  ASSERT_FALSE(wrong.has_value());
+  EXPECT_EQ(wrong.error().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(wrong.error().message().find(R"('{"b"')"), std::string::npos)
+      << wrong.error().message();
 }
 
 TEST_F(StoreTest, DifferentConstraintsAreDifferent) {
