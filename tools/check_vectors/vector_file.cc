@@ -118,6 +118,7 @@ Result<std::vector<Vector>> read_derived(const std::filesystem::path& file) {
 
 Result<std::vector<Vector>> read_vectors(const std::filesystem::path& file) {
   if (file.extension() == ".json") return read_derived(file);
+  if (file.filename() == "goldens.jsonl") return std::vector<Vector>();  // read with the corpus
   FATHOM_ASSIGN(const std::vector<JsonObject> lines, read_lines(file));
   std::vector<JsonObject> goldens;
   if (file.filename() == "corpus.jsonl") {
