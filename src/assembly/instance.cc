@@ -282,7 +282,8 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
                             .block_tokens = loop.scheduler.block_tokens,
                             .max_context = config.max_position_embeddings,
                             .vocab_size = config.vocab_size,
-                            .max_draft = instance.max_draft}));
+                            .max_draft = instance.max_draft,
+                            .budget_s = options.step_latency_target_ms > 0 ? 20.0 : 6.0}));
   instance.executor = executor.get();
   return std::unique_ptr<fathom::Engine>(
       std::make_unique<engine::EngineLoop>(loop, std::move(executor)));

@@ -148,7 +148,10 @@ class Measurement {
   StepCosts take() { return std::move(costs_); }
 
  private:
-  bool has_time() const { return spent_ < m_.budget_s; }
+  // Whether a size that takes twice as long as the last one stays below `budget_s`.
+  bool has_time(double budget_s, double last_s) const {
+    return spent_ + 2 * (kRuns + 1) * last_s <= budget_s;
+  }
   bool fits(int64_t context) const {
     const int64_t num_blocks = context / m_.block_tokens + m_.num_slots * Decodes::own_blocks(m_);
     return num_blocks <= m_.num_blocks && (m_.max_context == 0 || context + 64 <= m_.max_context);
@@ -156,9 +159,10 @@ class Measurement {
 
   Status measure_chunks() {
     const int64_t most = std::min(m_.max_rows, int64_t{m_.num_blocks} * m_.block_tokens);
-    for (int64_t rows = 1; has_time(); rows = std::min(2 * rows, most)) {
+    double best = 0;
+    for (int64_t rows = 1; has_time(m_.budget_s / 2, best); rows = std::min(2 * rows, most)) {
       const StepPlan plan = prompt_plan(rows, m_);
-      double best = std::numeric_limits<double>::infinity();
+      best = std::numeric_limits<double>::infinity();
       for (int run = 0; run < kRuns; ++run) {
         executor_.submit(plan);
         executor_.wait(result_);
@@ -178,7 +182,8 @@ class Measurement {
     const bool is_first = costs_.decodes.empty();
     CostTable curve;
     for (const Size& size : *sizes) {
-      if (!has_time()) break;
+      const double last_s = curve.empty() ? 0 : curve.back().seconds;
+      if (!has_time(m_.budget_s, last_s)) break;
       double seconds = 0, draft_seconds = 0;
       bool is_right = true;
       FATHOM_TRY(measure_decode(context, size, &seconds, &draft_seconds, &is_right));

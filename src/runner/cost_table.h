@@ -17,7 +17,7 @@ struct CostMeasurement {
   int64_t max_context = 0;  // positions; 0: as far as blocks go
   int32_t vocab_size = 0;
   int32_t max_draft = 0;  // as the executor has it
-  double budget_s = 20;   // no more steps once this much time has been spent
+  double budget_s = 20;   // about the most that it takes; half of it for prompts
 };
 
 // Runs steps of prompts (1, 2, 4 ... max_rows rows of one in slot 0), then steps of one to
