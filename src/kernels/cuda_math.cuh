@@ -19,6 +19,9 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 inline bool is_aligned(const void* p, uintptr_t bytes) {
   return reinterpret_cast<uintptr_t>(p) % bytes == 0;
 }
+__device__ inline bool is_aligned_device(const void* p, unsigned bytes) {
+  return reinterpret_cast<uintptr_t>(p) % bytes == 0;
+}
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline dim3 grid(int64_t x, int64_t y = 1) {
   return dim3(static_cast<unsigned>(x), static_cast<unsigned>(y));
@@ -72,6 +75,11 @@ __device__ inline float e2m1_to_float(unsigned code) {
   const float v =
       e == 0 ? 0.5f * static_cast<float>(m) : __uint_as_float(((e + 126u) << 23) | (m << 22));
   return (code & 8u) != 0 ? -v : v;
+}
+
+// Of a finite code: moved into an fp32 it is 2^120 times smaller, subnormals too.
+__device__ inline float e4m3_to_float_fast(unsigned code) {
+  return __uint_as_float((code & 0x80u) << 24 | (code & 0x7fu) << 20) * 0x1p120f;
 }
 
 __device__ inline float fp8_row_value(const uint8_t* row, int64_t d, int64_t i) {

@@ -204,12 +204,20 @@ void ForwardPass::project_output(const AttentionWeights& w, RowSet& rows, bool c
                     .num_targets = 1,
                     .targets = {},
                     .stream = stream_};
-  for (int64_t g = 0; g < c_.o_groups; ++g) {
-    linear.x = ws_.o.data() + g * (width / c_.o_groups);
-    linear.targets[0] = {
-        .w = w.wo_a[static_cast<size_t>(g)], .y = o_low + g * c_.o_lora_rank, .y_stride = low};
+  linear.x_target_step = width / c_.o_groups;
+  for (int64_t g = 0; g < c_.o_groups; g += linear.num_targets) {
+    linear.x = ws_.o.data() + g * linear.x_target_step;
+    linear.num_targets =
+        static_cast<int32_t>(std::min<int64_t>(kernels::kMaxLinearTargets, c_.o_groups - g));
+    for (int64_t k = 0; k < linear.num_targets; ++k) {
+      linear.targets[k] = {.w = w.wo_a[static_cast<size_t>(g + k)],
+                           .y = o_low + (g + k) * c_.o_lora_rank,
+                           .y_stride = low};
+    }
     ops_.run(linear);
   }
+  linear.x_target_step = 0;
+  linear.num_targets = 1;
   linear.x = o_low;
   linear.x_stride = low;
   linear.quantize_input = true;

@@ -198,7 +198,9 @@ int64_t ForwardPass::gather_head_rows(const Batch& batch, const RowSet& rows, Bf
     const auto run = std::find_if(rows.runs.begin(), rows.runs.end(),
                                   [&](const Run& r) { return r.state == s.state; });
     const int64_t end = s.start + s.num_rows;
-    FATHOM_CHECK(run != rows.runs.end() && end - s.num_logits >= run->start) << "no decoder row";
+    FATHOM_CHECK(run != rows.runs.end() && end - s.num_logits >= run->start)
+        << "no decoder row for " << s.num_logits << " logits of [" << s.start << ", " << end
+        << "), decoder rows from " << first_decoder_row(s);
     for (int64_t p = end - s.num_logits; p < end; ++p, ++to) {
       const int64_t from = run->first_row + p - run->start;
       stream_copies_.add({x + from * stream_width_, pre + from * c_.hc_mult},

@@ -24,6 +24,7 @@ class CudaDevice final : public Device {
   Status write(std::byte* to, const void* from, int64_t bytes) override;
   Result<std::unique_ptr<Stream>> make_stream(int num_threads) override;
 
+  int capability_major() const { return facts_.capability_major; }
   int ordinal() const { return facts_.ordinal; }
   int num_multiprocessors() const { return num_multiprocessors_; }
   // As allocate, without an owner.

@@ -20,7 +20,8 @@ size_t aligned(size_t bytes) {
 CudaStream::CudaStream(CudaDevice& device, int num_threads)
     : Stream(DeviceKind::kCuda, num_threads),
       device_(device),
-      num_multiprocessors_(device.num_multiprocessors()) {}
+      num_multiprocessors_(device.num_multiprocessors()),
+      has_warpgroup_mma_(device.capability_major() == 9) {}
 
 Result<std::unique_ptr<CudaStream>> CudaStream::create(CudaDevice& device, int num_threads) {
   std::unique_ptr<CudaStream> stream(new CudaStream(device, num_threads));
@@ -51,6 +52,14 @@ CudaStream::~CudaStream() {
 
 void CudaStream::check(cudaError_t error, const char* what) {
   if (error != cudaSuccess && status_.ok()) status_ = cuda_status(error, what);
+}
+
+void CudaStream::allow_shared_memory(const void* kernel, int bytes) {
+  int& allowed = shared_memory_[kernel];
+  if (bytes <= allowed) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+        "asking for shared memory");
+  allowed = bytes;
 }
 
 std::byte* CudaStream::scratch(size_t bytes) {

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "device/stream.h"
@@ -29,7 +30,11 @@ class CudaStream final : public Stream {
   // After a launch, or any call of the runtime: keeps the first error.
   void check(cudaError_t error, const char* what);
   void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
+  // Lets a kernel have that much dynamic shared memory; asks the driver once.
+  void allow_shared_memory(const void* kernel, int bytes);
   int num_multiprocessors() const { return num_multiprocessors_; }
+  // wgmma: Hopper has it, later GPUs do not.
+  bool has_warpgroup_mma() const { return has_warpgroup_mma_; }
 
  protected:
   const void* upload_bytes(const void* values, size_t bytes) override;
@@ -55,7 +60,9 @@ class CudaStream final : public Stream {
   };
 
   CudaDevice& device_;
+  std::unordered_map<const void*, int> shared_memory_;  // what kernels may have
   int num_multiprocessors_ = 0;
+  bool has_warpgroup_mma_ = false;
   cudaStream_t handle_ = nullptr;
   Status status_;
   std::vector<Chunk> chunks_;

@@ -1,7 +1,7 @@
-// The hyper-connection operations, sums in fp64 as in the reference.
+// Into a sublayer and out of it, sums in fp64 as in the reference.
 //
-// Limit: bytes.  mix reads 2 copies hidden of x and the 2 MB of fn (from L2) a token; in reads 8
-// and writes 2, out reads 10 and writes 8 bytes an element of hidden at 4 copies.
+// Limit: bytes; in reads 8 and writes 2, out reads 10 and writes 8 bytes an element of hidden at 4
+// copies.
 #include "kernels/cuda_math.cuh"
 #include "kernels/hyper_connection/rows.h"
 
@@ -10,94 +10,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / cuda::kWarp;
-constexpr int kMaxCopiesInt = static_cast<int>(kMaxCopies);
-constexpr int kOutputsAtOnce = 8;  // rows of fn that share a pass over x
-
-// Divides every value of z [m, m] by its row's (or column's) sum plus eps.  One warp.
-__device__ void normalize(float* z, float* total, int m, bool rows, float eps) {
-  for (int i = threadIdx.x; i < m; i += cuda::kWarp) {
-    double sum = 0;
-    for (int j = 0; j < m; ++j) sum += static_cast<double>(rows ? z[i * m + j] : z[j * m + i]);
-    total[i] = static_cast<float>(sum) + eps;
-  }
-  __syncwarp();
-  for (int e = threadIdx.x; e < m * m; e += cuda::kWarp) z[e] /= total[rows ? e / m : e % m];
-  __syncwarp();
-}
-
-// z [m, m] in shared memory.  One warp.
-__device__ void sinkhorn(float* z, float* total, int m, int iters, float eps) {
-  for (int i = threadIdx.x; i < m; i += cuda::kWarp) {
-    float top = z[i * m];
-    for (int j = 1; j < m; ++j) top = fmaxf(top, z[i * m + j]);
-    for (int j = 0; j < m; ++j) z[i * m + j] = cuda::exp_rounded(z[i * m + j] - top);
-  }
-  __syncwarp();
-  normalize(z, total, m, true, 0.0f);
-  for (int e = threadIdx.x; e < m * m; e += cuda::kWarp) z[e] += eps;
-  __syncwarp();
-  normalize(z, total, m, false, eps);
-  for (int i = 1; i < iters; ++i) {
-    normalize(z, total, m, true, eps);
-    normalize(z, total, m, false, eps);
-  }
-}
-
-// From y to pre, post and comb.  One warp.
-__device__ void finish_mix(const HcMixArgs& args, int64_t t, const float* y, float* z,
-                           float* total) {
-  const int m = static_cast<int>(args.copies);
-  const float s0 = cuda::param_f32(args.scale, 0), s1 = cuda::param_f32(args.scale, 1);
-  const float s2 = cuda::param_f32(args.scale, 2);
-  for (int k = threadIdx.x; k < m; k += cuda::kWarp) {
-    const float base0 = cuda::param_f32(args.base, k), base1 = cuda::param_f32(args.base, m + k);
-    args.pre[t * m + k] = cuda::sigmoid_rounded(y[k] * s0 + base0) + args.hc_eps;
-    args.post[t * m + k] = 2.0f * cuda::sigmoid_rounded(y[m + k] * s1 + base1);
-  }
-  for (int e = threadIdx.x; e < m * m; e += cuda::kWarp) {
-    z[e] = y[2 * m + e] * s2 + cuda::param_f32(args.base, 2 * m + e);
-  }
-  __syncwarp();
-  sinkhorn(z, total, m, args.sinkhorn_iters, args.hc_eps);
-  for (int e = threadIdx.x; e < m * m; e += cuda::kWarp) args.comb[t * m * m + e] = z[e];
-}
-
-__global__ void __launch_bounds__(kThreads) hc_mix_kernel(HcMixArgs args) {
-  __shared__ double partial[kWarps];
-  __shared__ float y[(2 + kMaxCopiesInt) * kMaxCopiesInt];
-  __shared__ float z[kMaxCopiesInt * kMaxCopiesInt];
-  __shared__ float total[kMaxCopiesInt];
-  const int64_t t = blockIdx.x, n = args.copies * args.hidden;
-  const int num_y = static_cast<int>((2 + args.copies) * args.copies);
-  const Bf16* x = args.x + t * n;
-  const float* fn = reinterpret_cast<const float*>(args.fn);
-  double squares = 0;
-  for (int64_t i = threadIdx.x; i < n; i += kThreads) {
-    const double v = to_float(x[i]);
-    squares += v * v;
-  }
-  squares = cuda::block_sum<kWarps>(squares, partial);
-  const float r = cuda::rsqrt_mean_rounded(squares, n, args.norm_eps);
-  for (int first = 0; first < num_y; first += kOutputsAtOnce) {
-    double sum[kOutputsAtOnce] = {};
-    const int count = num_y - first < kOutputsAtOnce ? num_y - first : kOutputsAtOnce;
-    for (int64_t i = threadIdx.x; i < n; i += kThreads) {
-      const double v = to_float(x[i]);
-#pragma unroll
-      for (int o = 0; o < kOutputsAtOnce; ++o) {
-        if (o < count) sum[o] += static_cast<double>(fn[(first + o) * n + i]) * v;
-      }
-    }
-#pragma unroll
-    for (int o = 0; o < kOutputsAtOnce; ++o) {
-      const double whole = cuda::block_sum<kWarps>(sum[o], partial);
-      if (threadIdx.x == 0 && o < count) y[first + o] = static_cast<float>(whole) * r;
-    }
-  }
-  __syncthreads();
-  if (threadIdx.x < cuda::kWarp) finish_mix(args, t, y, z, total);
-}
-
 __global__ void __launch_bounds__(kThreads) hc_in_kernel(HcInArgs args) {
   __shared__ double partial[kWarps];
   const int64_t t = blockIdx.x, hidden = args.hidden;
@@ -122,9 +34,70 @@ __global__ void __launch_bounds__(kThreads) hc_in_kernel(HcInArgs args) {
   }
 }
 
+// The same for 4 copies of up to 8192 columns: four columns a thread and step, all loads in flight.
+constexpr int kSteps = 8;
+constexpr int64_t kMaxHidden = int64_t{4} * kThreads * kSteps;
+
+__device__ inline void widen_4(uint2 w, float (&v)[4]) {
+  v[0] = __uint_as_float(w.x << 16);
+  v[1] = __uint_as_float(w.x & 0xffff0000u);
+  v[2] = __uint_as_float(w.y << 16);
+  v[3] = __uint_as_float(w.y & 0xffff0000u);
+}
+
+__global__ void __launch_bounds__(kThreads) hc_in_4_kernel(const __grid_constant__ HcInArgs args) {
+  __shared__ double partial[kWarps];
+  const int64_t t = blockIdx.x, units = args.hidden / 4;
+  const auto* x = reinterpret_cast<const uint2*>(args.x + t * 4 * args.hidden);
+  const auto* weight = reinterpret_cast<const uint2*>(args.w);
+  auto* to = reinterpret_cast<uint2*>(args.u + t * args.hidden);
+  uint2 in[kSteps][4];
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    const int64_t u = threadIdx.x + s * kThreads;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) in[s][k] = u < units ? x[k * units + u] : uint2{0, 0};
+  }
+  double pre[4], squares = 0;
+  for (int k = 0; k < 4; ++k) pre[k] = args.pre[t * 4 + k];
+  float h[kSteps][4];
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    float v[4][4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) widen_4(in[s][k], v[k]);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      double sum = 0;
+#pragma unroll
+      for (int k = 0; k < 4; ++k) sum += pre[k] * static_cast<double>(v[k][j]);
+      h[s][j] = to_float(to_bf16(static_cast<float>(sum)));
+      squares += static_cast<double>(h[s][j]) * static_cast<double>(h[s][j]);
+    }
+  }
+  float r = 1;
+  if (weight != nullptr) {
+    squares = cuda::block_sum<kWarps>(squares, partial);
+    r = cuda::rsqrt_mean_rounded(squares, args.hidden, args.eps);
+  }
+#pragma unroll
+  for (int s = 0; s < kSteps; ++s) {
+    const int64_t u = threadIdx.x + s * kThreads;
+    if (u >= units) break;
+    if (weight != nullptr) {
+      float w[4];
+      widen_4(weight[u], w);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) h[s][j] = w[j] * (h[s][j] * r);
+    }
+    to[u] = {to_bf16(h[s][0]).bits | static_cast<unsigned>(to_bf16(h[s][1]).bits) << 16,
+             to_bf16(h[s][2]).bits | static_cast<unsigned>(to_bf16(h[s][3]).bits) << 16};
+  }
+}
+
 __global__ void __launch_bounds__(kThreads) hc_out_kernel(HcOutArgs args) {
-  const int64_t t = blockIdx.y, m = args.copies, hidden = args.hidden;
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t t = blockIdx.x, m = args.copies, hidden = args.hidden;
+  const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x;
   if (i >= hidden) return;
   Bf16* x = args.x + t * m * hidden + i;
   const float y = to_float(args.y[t * hidden + i]);
@@ -141,41 +114,32 @@ __global__ void __launch_bounds__(kThreads) hc_out_kernel(HcOutArgs args) {
   }
 }
 
-bool mix_supports(const HcMixArgs& args) {
-  return args.copies <= kMaxCopies && cuda::is_aligned(args.fn, 4) &&
-         cuda::is_aligned(args.base, 4) && cuda::is_aligned(args.scale, 4);
-}
 bool in_supports(const HcInArgs& args) { return cuda::is_aligned(args.w, sizeof(Bf16)); }
 bool out_supports(const HcOutArgs& args) { return args.copies <= kMaxCopies; }
 
-void run_mix(const HcMixArgs& args) {
-  if (args.num_tokens == 0) return;
-  CudaStream& stream = cuda_stream(args.stream);
-  hc_mix_kernel<<<cuda::grid(args.num_tokens), kThreads, 0, stream.launch_handle()>>>(args);
-  stream.check_launch("hc_mix");
-}
 void run_in(const HcInArgs& args) {
   if (args.num_tokens == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  hc_in_kernel<<<cuda::grid(args.num_tokens), kThreads, 0, stream.launch_handle()>>>(args);
+  const bool four = args.copies == 4 && args.hidden % 4 == 0 && args.hidden <= kMaxHidden &&
+                    cuda::is_aligned(args.w, 8);
+  const cudaStream_t handle = stream.launch_handle();
+  if (four) {
+    hc_in_4_kernel<<<cuda::grid(args.num_tokens), kThreads, 0, handle>>>(args);
+  } else {
+    hc_in_kernel<<<cuda::grid(args.num_tokens), kThreads, 0, handle>>>(args);
+  }
   stream.check_launch("hc_in");
 }
 void run_out(const HcOutArgs& args) {
   if (args.num_tokens == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  const dim3 grid = cuda::grid(cuda::ceil_div(args.hidden, kThreads), args.num_tokens);
+  const dim3 grid = cuda::grid(args.num_tokens, cuda::ceil_div(args.hidden, kThreads));
   hc_out_kernel<<<grid, kThreads, 0, stream.launch_handle()>>>(args);
   stream.check_launch("hc_out");
 }
 
 }  // namespace
 
-std::span<const Kernel<HcMixArgs>> hc_mix_cuda_kernels() {
-  static constexpr Kernel<HcMixArgs> kTable[] = {
-      {"hc_mix.cuda", Isa::kReference, mix_supports, run_mix, DeviceKind::kCuda},
-  };
-  return kTable;
-}
 std::span<const Kernel<HcInArgs>> hc_in_cuda_kernels() {
   static constexpr Kernel<HcInArgs> kTable[] = {
       {"hc_in.cuda", Isa::kReference, in_supports, run_in, DeviceKind::kCuda},

@@ -283,9 +283,8 @@ void run_slab(CudaStream& stream, IndexSelectArgs args, int64_t first, int64_t r
 void run(const IndexSelectArgs& args) {
   constexpr int64_t kSlabBytes = int64_t{256} << 20;
   CudaStream& stream = cuda_stream(args.stream);
-  stream.check(cudaFuncSetAttribute(score_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(kMaxSharedBytes)),
-               "index_select");
+  stream.allow_shared_memory(reinterpret_cast<const void*>(score_kernel),
+                             static_cast<int>(kMaxSharedBytes));
   int64_t slab = kSlabBytes / (2 * (args.max_visible + 1));
   slab = slab < 1 ? 1 : slab > 32768 ? 32768 : slab;
   for (int64_t t = 0; t < args.num_rows; t += slab) {
@@ -298,6 +297,8 @@ void run(const IndexSelectArgs& args) {
 std::span<const Kernel<IndexSelectArgs>> index_select_cuda_kernels() {
   static constexpr Kernel<IndexSelectArgs> kTable[] = {
       {"index_select.cuda", Isa::kReference, supports, run, DeviceKind::kCuda},
+      {"index_select.cuda_mma", Isa::kPlain, index_select_cuda_mma_supports, index_select_cuda_mma,
+       DeviceKind::kCuda},
   };
   return kTable;
 }

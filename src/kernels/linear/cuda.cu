@@ -68,6 +68,10 @@ bool exact_supports(const LinearArgs& args) {
 
 void run_exact(const LinearArgs& args) {
   if (args.num_tokens == 0 || args.num_targets == 0) return;
+  if (args.x_target_step != 0 && args.num_targets > 1) {
+    for (int32_t k = 0; k < args.num_targets; ++k) run_exact(linear_one_target(args, k));
+    return;
+  }
   CudaStream& stream = cuda_stream(args.stream);
   const int64_t cols = args.targets[0].w.cols;
   Product product{

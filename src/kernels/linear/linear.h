@@ -25,6 +25,8 @@ struct LinearArgs {
   const Bf16* x;       // [num_tokens, cols]
   int64_t x_stride;    // elements between rows, >= cols
   int64_t num_tokens;  // 0 is a no-op
+  // From a target's input to the next target's, in elements; 0: all have the same.
+  int64_t x_target_step = 0;
   bool quantize_input;
   Numerics numerics = Numerics::kReference;
   int32_t num_targets;
@@ -32,5 +34,15 @@ struct LinearArgs {
   Stream* stream;
 };
 std::span<const Kernel<LinearArgs>> linear_kernels(DeviceKind kind);
+
+// The call for target k alone.
+inline LinearArgs linear_one_target(const LinearArgs& args, int32_t k) {
+  LinearArgs one = args;
+  one.x = args.x + k * args.x_target_step;
+  one.x_target_step = 0;
+  one.num_targets = 1;
+  one.targets[0] = args.targets[k];
+  return one;
+}
 
 }  // namespace fathom::kernels

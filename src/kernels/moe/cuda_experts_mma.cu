@@ -1,148 +1,86 @@
-// moe_experts.cuda_mma: tensor cores, the order rule of kernels/linear/cuda_mma.cuh.
+// moe_experts.cuda_mma: tensor cores, the order rule of kernels/linear/cuda_stored.cuh.
 //
-// The picks of a slab (a token with one of its experts; the shared expert counts as one more) are
-// sorted by expert, cut in tiles of up to 32 tokens of one expert, and a block makes 16 rows of
-// weights times a tile.  Where a pick lies among the columns of an mma does not show in its result,
-// and the sum over a token's experts is in order of expert id, so neither does the sorting.
-//
-// Limit with few tokens: the bytes of the experts that are picked.
-#include "kernels/linear/cuda_mma.cuh"
+// The picks of a slab are sorted by expert and cut in tiles; the inputs are stored once a pick;
+// then gate and up, down, and the sum over a token's experts.  Limit with few tokens: the bytes of
+// the experts that are picked.
+#include "kernels/moe/cuda_slab.cuh"
 #include "kernels/moe/rows.h"
 
 namespace fathom::kernels {
 namespace {
 
+using cuda::ExpertSlab;
+
 constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / cuda::kWarp;
 constexpr int kPlanThreads = 1024;
 constexpr int64_t kMaxExperts = kPlanThreads - 1;
-constexpr int64_t kSlabTokens = 1024;
+constexpr int64_t kSlabTokens = 2048;
 
-// Picks [first, first + count) of the sorted ones: one expert's.
-struct Tile {
-  int expert;  // num_experts: the shared one
-  int first;
-  int count;
-};
-
-struct Slab {
-  MoeExpertsArgs args;
-  int64_t first;  // token
-  int64_t tokens;
-  int64_t picks;  // tokens x (k + 1); pick t (k + 1) + j is token t and its j-th expert
-  int tile_tokens;
-  int* sorted;  // [picks]: picks by expert
-  int* num_tiles;
-  Tile* tiles;
-  Bf16* x;  // [tokens, hidden] in stored order
-  Bf16* h;  // [picks, width] in the order of `sorted`
-  Bf16* e;  // [picks, hidden]
-};
-
-__device__ int expert_of(const Slab& slab, int64_t pick) {
+__device__ int expert_of(const ExpertSlab& slab, int64_t pick) {
   const int64_t per_token = slab.args.k + 1, j = pick % per_token;
   if (j == slab.args.k) return static_cast<int>(slab.args.num_experts);
   return slab.args.expert[(slab.first + pick / per_token) * slab.args.k + j];
 }
 
+// The sum of `value` over this thread and those before it; `shared` has a place a warp.
+__device__ int sum_until(int value, int* shared) {
+  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / cuda::kWarp;
+  for (int step = 1; step < cuda::kWarp; step *= 2) {
+    const int below = __shfl_up_sync(cuda::kAllLanes, value, static_cast<unsigned>(step));
+    if (lane >= step) value += below;
+  }
+  if (lane == cuda::kWarp - 1) shared[warp] = value;
+  __syncthreads();
+  for (int w = 0; w < warp; ++w) value += shared[w];
+  return value;
+}
+
 // One block: a thread an expert.
-__global__ void __launch_bounds__(kPlanThreads) plan_kernel(Slab slab) {
+__global__ void __launch_bounds__(kPlanThreads) plan_kernel(ExpertSlab slab) {
   __shared__ int count[kPlanThreads];
-  __shared__ int picks_until[kPlanThreads], tiles_until[kPlanThreads];
+  __shared__ int of_warp[2][kPlanThreads / cuda::kWarp];
   const int e = static_cast<int>(threadIdx.x);
   count[e] = 0;
+  for (int64_t i = e; i < slab.places; i += kPlanThreads) slab.pick_at[i] = -1;
   __syncthreads();
   for (int64_t i = e; i < slab.picks; i += kPlanThreads) atomicAdd(&count[expert_of(slab, i)], 1);
   __syncthreads();
   const int n = count[e], tiles = (n + slab.tile_tokens - 1) / slab.tile_tokens;
-  picks_until[e] = n;
-  tiles_until[e] = tiles;
-  for (int step = 1; step < kPlanThreads; step *= 2) {
-    __syncthreads();
-    const int picks_below = e >= step ? picks_until[e - step] : 0;
-    const int tiles_below = e >= step ? tiles_until[e - step] : 0;
-    __syncthreads();
-    picks_until[e] += picks_below;
-    tiles_until[e] += tiles_below;
-  }
-  __syncthreads();
-  const int first = picks_until[e] - n, first_tile = tiles_until[e] - tiles;
+  const int places = (n + cuda::kSwizzleRows - 1) / cuda::kSwizzleRows * cuda::kSwizzleRows;
+  const int first = sum_until(places, of_warp[0]) - places;
+  const int first_tile = sum_until(tiles, of_warp[1]) - tiles;
   for (int i = 0; i < tiles; ++i) {
     const int left = n - i * slab.tile_tokens;
     slab.tiles[first_tile + i] = {e, first + i * slab.tile_tokens,
                                   left < slab.tile_tokens ? left : slab.tile_tokens};
   }
-  if (e == kPlanThreads - 1) *slab.num_tiles = tiles_until[e];
+  if (e == kPlanThreads - 1) *slab.num_tiles = first_tile + tiles;
   count[e] = first;  // now the next free place
   __syncthreads();
   for (int64_t i = e; i < slab.picks; i += kPlanThreads) {
-    slab.sorted[atomicAdd(&count[expert_of(slab, i)], 1)] = static_cast<int>(i);
+    const int place = atomicAdd(&count[expert_of(slab, i)], 1);
+    slab.pick_at[place] = static_cast<int>(i);
+    slab.place_of[i] = place;
   }
 }
 
-__device__ const ExpertWeights& weights_of(const Slab& slab, int expert) {
-  return expert == slab.args.num_experts ? slab.args.shared : slab.args.experts[expert];
-}
-
-template <int kTiles>
-__global__ void __launch_bounds__(cuda::kMmaThreads) gate_up_kernel(Slab slab) {
-  constexpr int kTokens = kTiles * cuda::kMmaTokens, kValues = cuda::kMmaRows * kTokens;
-  __shared__ float partial[cuda::kMmaWarps * kValues];
-  __shared__ float gate[kValues];
-  if (static_cast<int>(blockIdx.y) >= *slab.num_tiles) return;
-  const Tile tile = slab.tiles[blockIdx.y];
-  const ExpertWeights& weights = weights_of(slab, tile.expert);
-  const int64_t row = int64_t{blockIdx.x} * cuda::kMmaRows, per_token = slab.args.k + 1;
-  const Bf16* x[kTiles];
-#pragma unroll
-  for (int n = 0; n < kTiles; ++n) {
-    const int i = n * cuda::kMmaTokens + static_cast<int>(threadIdx.x) % cuda::kWarp / 4;
-    const int pick = slab.sorted[tile.first + (i < tile.count ? i : 0)];
-    x[n] = slab.x + pick / per_token * slab.args.hidden;
-  }
-  cuda::multiply_rows<kTiles>(weights.w1, row, x, partial, gate);
-  cuda::multiply_rows<kTiles>(weights.w3, row, x, partial, partial);
-  for (int v = static_cast<int>(threadIdx.x); v < kValues; v += cuda::kMmaThreads) {
-    const int i = v / cuda::kMmaRows, r = v % cuda::kMmaRows;
-    if (i >= tile.count || row + r >= slab.args.width) continue;
-    float g = to_float(to_bf16(gate[r * kTokens + i]));
-    float a = to_float(to_bf16(partial[r * kTokens + i]));
-    const float limit = slab.args.limit;
-    if (limit > 0) {
-      a = fminf(fmaxf(a, -limit), limit);
-      g = fminf(g, limit);
-    }
-    float value = g * cuda::sigmoid_rounded(g) * a;
-    const int64_t pick = slab.sorted[tile.first + i], j = pick % per_token;
-    if (j < slab.args.k) {
-      value = slab.args.weight[(slab.first + pick / per_token) * slab.args.k + j] * value;
-    }
-    slab.h[int64_t{tile.first + i} * slab.args.width + row + r] = to_bf16(value);
+// A warp makes a chunk of a token's inputs, for all its picks.
+__global__ void __launch_bounds__(kThreads) inputs_kernel(ExpertSlab slab) {
+  const int chunks = cuda::num_chunks(slab.args.hidden);
+  const int64_t item = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
+  if (item >= slab.tokens * chunks) return;
+  const int64_t t = item / chunks, per_token = slab.args.k + 1;
+  const int chunk = static_cast<int>(item % chunks);
+  const unsigned word = cuda::load_input_chunk(slab.args.x + (slab.first + t) * slab.args.hidden,
+                                               slab.args.hidden, chunk, true);
+  for (int64_t j = 0; j < per_token; ++j) {
+    cuda::store_input_chunk(word, slab.x, slab.place_of[t * per_token + j], chunk);
   }
 }
 
-template <int kTiles>
-__global__ void __launch_bounds__(cuda::kMmaThreads) down_kernel(Slab slab) {
-  constexpr int kTokens = kTiles * cuda::kMmaTokens, kValues = cuda::kMmaRows * kTokens;
-  __shared__ float partial[cuda::kMmaWarps * kValues];
-  if (static_cast<int>(blockIdx.y) >= *slab.num_tiles) return;
-  const Tile tile = slab.tiles[blockIdx.y];
-  const int64_t row = int64_t{blockIdx.x} * cuda::kMmaRows;
-  const Bf16* x[kTiles];
-#pragma unroll
-  for (int n = 0; n < kTiles; ++n) {
-    const int i = n * cuda::kMmaTokens + static_cast<int>(threadIdx.x) % cuda::kWarp / 4;
-    x[n] = slab.h + int64_t{tile.first + (i < tile.count ? i : 0)} * slab.args.width;
-  }
-  cuda::multiply_rows<kTiles>(weights_of(slab, tile.expert).w2, row, x, partial, partial);
-  for (int v = static_cast<int>(threadIdx.x); v < kValues; v += cuda::kMmaThreads) {
-    const int i = v / cuda::kMmaRows, r = v % cuda::kMmaRows;
-    if (i >= tile.count || row + r >= slab.args.hidden) continue;
-    const int64_t pick = slab.sorted[tile.first + i];
-    slab.e[pick * slab.args.hidden + row + r] = to_bf16(partial[r * kTokens + i]);
-  }
-}
-
-__global__ void sum_kernel(Slab slab) {
+__global__ void sum_kernel(ExpertSlab slab) {
   const int64_t t = blockIdx.y, hidden = slab.args.hidden, picks = slab.args.k + 1;
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= hidden) return;
@@ -151,18 +89,6 @@ __global__ void sum_kernel(Slab slab) {
     sum += static_cast<double>(to_float(slab.e[(t * picks + j) * hidden + i]));
   }
   slab.args.y[(slab.first + t) * hidden + i] = to_bf16(static_cast<float>(sum));
-}
-
-template <int kTiles>
-void launch_products(CudaStream& stream, const Slab& slab, int64_t max_tiles) {
-  const MoeExpertsArgs& args = slab.args;
-  gate_up_kernel<kTiles><<<cuda::grid(cuda::ceil_div(args.width, cuda::kMmaRows), max_tiles),
-                           cuda::kMmaThreads, 0, stream.launch_handle()>>>(slab);
-  stream.check_launch("moe_experts, gate and up");
-  cuda::enqueue_store_inputs(stream, slab.h, args.width, slab.picks, args.width, true, slab.h);
-  down_kernel<kTiles><<<cuda::grid(cuda::ceil_div(args.hidden, cuda::kMmaRows), max_tiles),
-                        cuda::kMmaThreads, 0, stream.launch_handle()>>>(slab);
-  stream.check_launch("moe_experts, down");
 }
 
 // Hands out parts of the scratch, aligned to 256.
@@ -182,38 +108,49 @@ class Carver {
   size_t used_ = 0;
 };
 
-size_t place(Slab& slab, int64_t max_tiles, std::byte* base) {
+size_t place(ExpertSlab& slab, std::byte* base) {
   Carver carver(base);
-  slab.sorted = carver.take<int>(slab.picks);
+  slab.pick_at = carver.take<int>(slab.places);
+  slab.place_of = carver.take<int>(slab.picks);
   slab.num_tiles = carver.take<int>(1);
-  slab.tiles = carver.take<Tile>(max_tiles);
-  slab.x = carver.take<Bf16>(slab.tokens * slab.args.hidden);
-  slab.h = carver.take<Bf16>(slab.picks * slab.args.width);
+  slab.tiles = carver.take<cuda::ExpertTile>(slab.max_tiles);
+  slab.x = {carver.take<std::byte>(cuda::stored_bytes(slab.places, slab.args.hidden)), slab.places};
+  slab.h = {carver.take<std::byte>(cuda::stored_bytes(slab.places, slab.args.width)), slab.places};
   slab.e = carver.take<Bf16>(slab.picks * slab.args.hidden);
   return carver.used();
 }
 
-void run_slab(CudaStream& stream, Slab slab) {
+// About the picks that an expert has: more would be work on nothing.
+int choose_tile_tokens(const ExpertSlab& slab, bool wide) {
+  if (wide) return cuda::kWideExpertTokens;
+  const int64_t each = slab.tokens * slab.args.k / slab.args.num_experts;
+  return cuda::split_expert_tokens(slab.args, slab.tokens <= 8 ? 8 : each <= 8 ? 16 : 32);
+}
+
+void run_slab(CudaStream& stream, ExpertSlab slab) {
   const MoeExpertsArgs& args = slab.args;
+  const bool wide = cuda::wide_experts_pay(stream, args);
   slab.picks = slab.tokens * (args.k + 1);
-  const bool few = slab.tokens <= cuda::kMmaTokens;
-  slab.tile_tokens = (few ? 1 : 4) * cuda::kMmaTokens;
-  const int64_t by_expert = slab.picks / slab.tile_tokens + args.num_experts + 1;
-  const int64_t max_tiles = slab.picks < by_expert ? slab.picks : by_expert;
-  std::byte* memory = stream.scratch(place(slab, max_tiles, nullptr));
+  slab.tile_tokens = choose_tile_tokens(slab, wide);
+  const int64_t experts = slab.picks < args.num_experts + 1 ? slab.picks : args.num_experts + 1;
+  slab.places = (slab.picks + experts * (cuda::kSwizzleRows - 1) + 7) / 8 * 8;
+  slab.max_tiles = slab.picks / slab.tile_tokens + experts;
+  std::byte* memory = stream.scratch(place(slab, nullptr));
   if (memory == nullptr) return;
-  place(slab, max_tiles, memory);
-  plan_kernel<<<1, kPlanThreads, 0, stream.launch_handle()>>>(slab);
+  place(slab, memory);
+  const cudaStream_t handle = stream.launch_handle();
+  plan_kernel<<<1, kPlanThreads, 0, handle>>>(slab);
   stream.check_launch("moe_experts, plan");
-  cuda::enqueue_store_inputs(stream, args.x + slab.first * args.hidden, args.hidden, slab.tokens,
-                             args.hidden, true, slab.x);
-  if (few) {
-    launch_products<1>(stream, slab, max_tiles);
+  const int64_t items = slab.tokens * cuda::num_chunks(args.hidden);
+  inputs_kernel<<<cuda::grid(cuda::ceil_div(items, kWarps)), kThreads, 0, handle>>>(slab);
+  stream.check_launch("moe_experts, inputs");
+  if (wide) {
+    cuda::enqueue_wide_experts(stream, slab);
   } else {
-    launch_products<4>(stream, slab, max_tiles);
+    cuda::enqueue_split_experts(stream, slab);
   }
   sum_kernel<<<cuda::grid(cuda::ceil_div(args.hidden, kThreads), slab.tokens), kThreads, 0,
-               stream.launch_handle()>>>(slab);
+               handle>>>(slab);
   stream.check_launch("moe_experts, sum");
 }
 
@@ -221,15 +158,14 @@ void run_slab(CudaStream& stream, Slab slab) {
 
 // Of the routed experts only the shapes are known here; they are placed as the shared one is.
 bool moe_experts_cuda_mma_supports(const MoeExpertsArgs& args) {
-  return args.hidden % cuda::kSlice == 0 && args.width % cuda::kSlice == 0 &&
-         args.num_experts <= kMaxExperts && cuda::mma_supports(args.shared.w1) &&
-         cuda::mma_supports(args.shared.w2) && cuda::mma_supports(args.shared.w3);
+  return args.num_experts <= kMaxExperts && cuda::stored_supports(args.shared.w1) &&
+         cuda::stored_supports(args.shared.w2) && cuda::stored_supports(args.shared.w3);
 }
 
 void moe_experts_cuda_mma(const MoeExpertsArgs& args) {
   CudaStream& stream = cuda_stream(args.stream);
   for (int64_t t = 0; t < args.num_tokens; t += kSlabTokens) {
-    Slab slab{};
+    ExpertSlab slab{};
     slab.args = args;
     slab.first = t;
     slab.tokens = args.num_tokens - t < kSlabTokens ? args.num_tokens - t : kSlabTokens;

@@ -68,7 +68,8 @@ bool supports(const MoeRouteArgs& args) {
 void run(const MoeRouteArgs& args) {
   if (args.num_tokens == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  const auto bytes = static_cast<size_t>(2 * args.num_experts + args.k) * sizeof(float);
+  // 8 more: unrolled loops over the picks read ahead.
+  const auto bytes = static_cast<size_t>(2 * args.num_experts + args.k + 8) * sizeof(float);
   route_kernel<<<cuda::grid(args.num_tokens), cuda::kWarp, bytes, stream.launch_handle()>>>(args);
   stream.check_launch("moe_route");
 }

@@ -177,13 +177,17 @@ void run(const SparseAttentionArgs& args) {
   if (args.num_rows == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
   const int64_t bytes = shared_bytes(args);
-  stream.check(cudaFuncSetAttribute(attention_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(kMaxSharedBytes)),
-               "sparse_attention");
+  stream.allow_shared_memory(reinterpret_cast<const void*>(attention_kernel),
+                             static_cast<int>(kMaxSharedBytes));
   attention_kernel<<<cuda::grid(args.num_rows, cuda::ceil_div(args.num_heads, kHeads)), kThreads,
                      static_cast<size_t>(bytes), stream.launch_handle()>>>(args,
                                                                            greatest_num_keys(args));
   stream.check_launch("sparse_attention");
+}
+
+// One choice for a device, whatever the batch.
+void run_fast(const SparseAttentionArgs& args) {
+  cuda_stream(args.stream).has_warpgroup_mma() ? sparse_attention_wgmma(args) : run(args);
 }
 
 }  // namespace
@@ -191,6 +195,8 @@ void run(const SparseAttentionArgs& args) {
 std::span<const Kernel<SparseAttentionArgs>> sparse_attention_cuda_kernels() {
   static constexpr Kernel<SparseAttentionArgs> kTable[] = {
       {"sparse_attention.cuda_exact", Isa::kReference, supports, run, DeviceKind::kCuda},
+      {"sparse_attention.cuda_wgmma", Isa::kPlain, sparse_attention_wgmma_supports, run_fast,
+       DeviceKind::kCuda},
   };
   return kTable;
 }

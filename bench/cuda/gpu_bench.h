@@ -1,0 +1,64 @@
+// Times of the CUDA rows and of forward passes at the release's widths, beside their floors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/gpu_peaks.h"
+#include "device/cuda/cuda_stream.h"
+#include "device/device.h"
+#include "kernels/ops.h"
+#include "model/config.h"
+
+namespace fathom::gpu_bench {
+
+// Ends the program with the error.
+template <class T>
+T must(Result<T> result);
+[[noreturn]] void fail(const Status& status);
+template <class T>
+T must(Result<T> result) {
+  if (!result) fail(result.error());
+  return *std::move(result);
+}
+
+// Thread: one.  Weights and inputs are made up; every time is the median of several runs of several
+// calls, on copies of the weights past what the L2 holds.
+class Bench {
+ public:
+  explicit Bench(Device& device);
+
+  void peaks();    // first: the floors need them
+  void kernels();  // a Markdown table
+  // Passes of a model with so many layers, and experts a layer.
+  void model(int32_t layers, int32_t num_experts);
+
+ private:
+  // ---- gpu_bench_kernels.cc
+  void linear(const std::string& name, DType dtype, int64_t rows, int64_t cols, bool quantize);
+  void experts(int64_t num_experts);
+  void index_select();
+  void attention();
+  void row_operations();
+  void row(const std::string& name, int64_t batch, double seconds, double bytes, double ops,
+           double peer = 0);
+  template <class T>
+  T* memory(int64_t n) {
+    return reinterpret_cast<T*>(take(n * static_cast<int64_t>(sizeof(T))));
+  }
+  std::byte* take(int64_t bytes);
+  kernels::WeightMatrix weight(DType dtype, int64_t rows, int64_t cols);
+  void finish();
+
+  Device& device_;
+  std::unique_ptr<Stream> stream_;
+  cudaStream_t handle_;
+  kernels::Ops ops_;
+  model::ModelConfig config_;  // of the release
+  CublasPeer cublas_;
+  std::vector<Buffer> buffers_;
+  double read_rate_ = 1, mma_rate_ = 1, bf16_rate_ = 1;
+};
+
+}  // namespace fathom::gpu_bench

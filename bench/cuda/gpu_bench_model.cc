@@ -1,0 +1,89 @@
+// Forward passes of a model of the release's widths, by the clock of the host: what a step costs.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "cuda/gpu_bench.h"
+#include "model/class_map.h"
+#include "model/model.h"
+#include "model/presets.h"
+#include "model/synthetic.h"
+
+namespace fathom::gpu_bench {
+
+// Passes of a model of the release's widths, by the clock of the host: what a step costs.
+void Bench::model(int32_t layers, int32_t num_experts) {
+  fathom::model::ModelConfig config =
+      must(fathom::model::release_slice(layers, num_experts, 65536));
+  const auto start = std::chrono::steady_clock::now();
+  auto checkpoint =
+      must(fathom::model::make_synthetic(config, fathom::model::SyntheticKind::kRandom, 1));
+  const auto made = std::chrono::steady_clock::now();
+  auto classes = fathom::model::modulo_class_map(config);
+  auto model = must(fathom::model::Model::create(config, checkpoint, std::move(classes), ops_, 128,
+                                                 *stream_, device_));
+  const auto placed = std::chrono::steady_clock::now();
+  const auto bytes = static_cast<double>(checkpoint.total_bytes());
+  std::printf(
+      "\n%d layers, %d experts a layer, %.1f GB of parameters: made in %.1f s, placed in %.1f s "
+      "(%.1f GB/s)\n\n",
+      layers, num_experts, bytes / 1e9, std::chrono::duration<double>(made - start).count(),
+      std::chrono::duration<double>(placed - made).count(),
+      bytes / 1e9 / std::chrono::duration<double>(placed - made).count());
+  std::printf("| pass | rows | time ms | ms a layer | tokens/s |\n|---|---|---|---|---|\n");
+  const int64_t block_bytes = model->kv_layout().block_bytes();
+  constexpr int64_t kBlocksEach = 40;
+  struct Sequence {
+    Buffer state, pages;
+    std::vector<const std::byte*> blocks;
+    int64_t position = 0;
+  };
+  std::vector<Sequence> sequences(64);
+  for (Sequence& s : sequences) {
+    s.state = must(device_.allocate(model->state_layout().bytes()));
+    s.pages = must(device_.allocate(kBlocksEach * block_bytes));
+    for (int64_t b = 0; b < kBlocksEach; ++b) s.blocks.push_back(s.pages.data() + b * block_bytes);
+  }
+  std::vector<int32_t> ids(4096);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * 7919 % 100000);
+  std::vector<float> logits(64 * static_cast<size_t>(config.vocab_size));
+  const auto pass = [&](int64_t batch, int32_t rows, int32_t num_logits, bool restart) {
+    fathom::model::Batch b;
+    for (int64_t i = 0; i < batch; ++i) {
+      Sequence& s = sequences[static_cast<size_t>(i)];
+      if (restart) s.position = 0;
+      fathom::model::Segment segment;
+      segment.state = s.state.data();
+      segment.blocks = s.blocks.data();
+      segment.start = s.position;
+      segment.num_rows = rows;
+      segment.ids = std::span<const int32_t>(ids).first(static_cast<size_t>(rows));
+      segment.num_logits = num_logits;
+      b.segments.push_back(segment);
+      s.position += rows;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const Status status = model->forward(b, logits);
+    if (!status.ok()) std::fprintf(stderr, "gpu_bench: %s\n", status.to_string().c_str());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const auto median = [&](const char* name, int64_t batch, int32_t rows, int32_t num_logits,
+                          bool restart) {
+    std::vector<double> times;
+    pass(batch, rows, num_logits, restart);
+    for (int i = 0; i < 7; ++i) times.push_back(pass(batch, rows, num_logits, restart));
+    std::sort(times.begin(), times.end());
+    const double t = times[times.size() / 2];
+    std::printf("| %s | %lld | %.2f | %.3f | %.0f |\n", name, static_cast<long long>(batch * rows),
+                t * 1e3, t * 1e3 / layers, static_cast<double>(batch * rows) / t);
+    std::fflush(stdout);
+  };
+  for (const int32_t rows : {512, 2048}) median("prefill, exact, no head", 1, rows, 0, true);
+  for (const int64_t batch : {1, 8, 64}) {
+    pass(batch, 1024, 0, true);  // a context
+    median("decode, context 1K, no head", batch, 1, 0, false);
+    median("decode, context 1K, with head", batch, 1, 1, false);
+  }
+}
+
+}  // namespace fathom::gpu_bench
