@@ -37,7 +37,7 @@ Status Matcher::fill_mask(std::span<uint32_t> mask) {
     std::fill(mask.begin(), mask.end(), 0u);
     return Status();
   }
-  const bool has_key = state_key(*impl_, &key_);
+  const bool has_key = state_key(*impl_, grammar_->vocabulary().max_token_bytes(), &key_);
   if (has_key && grammar_->masks().find(key_, mask)) return Status();
   int64_t shape = static_cast<int64_t>(words);
   DLTensor tensor{.data = mask.data(),

@@ -163,7 +163,15 @@ void write(const RegexNode& node, std::string* out);
 
 // The library's automaton of X? (and of X{0,n}) is wrong where X ends in a loop: "a(?:x[0-9]+)?"
 // would match "a1".  As (?:|X) it is right.
+// X{200,} would be "any number, then 200" to it, which any number of ways lead through.
 void write_repeat(const RegexNode& node, std::string* out) {
+  constexpr int64_t kMaxWrittenOut = 100;
+  if (node.max < 0 && node.min > kMaxWrittenOut) {
+    std::string part;
+    write(node.kids.front(), &part);
+    *out += "(?:(?:" + part + "){" + std::to_string(node.min) + "}(?:" + part + ")*)";
+    return;
+  }
   const bool may_be_absent = node.min == 0 && node.max >= 0;
   const int64_t min = may_be_absent ? 1 : node.min;
   *out += may_be_absent ? "(?:|(?:" : "(?:";

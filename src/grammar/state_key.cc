@@ -22,8 +22,9 @@ constexpr size_t kMaxKeyWords = 2048;
 // difference.  So positions are numbered in the order in which they are met.
 class KeyWriter {
  public:
-  KeyWriter(const xgrammar::EarleyParser& parser, std::vector<int32_t>* key)
-      : parser_(parser), key_(*key) {}
+  KeyWriter(const xgrammar::EarleyParser& parser, int32_t max_token_bytes,
+            std::vector<int32_t>* key)
+      : parser_(parser), far_(max_token_bytes + 1), key_(*key) {}
 
   bool write() {
     if (parser_.has_budget_rules_ || parser_.has_char_budget_rules_) return false;
@@ -44,10 +45,28 @@ class KeyWriter {
   static constexpr int32_t kNextList = -2;  // no field of a state has this value
 
   void add(const xgrammar::ParserState& state) {
-    const int32_t fields[] = {state.rule_id,        state.sequence_id,  state.element_id,
-                              state.sub_element_id, state.repeat_count, state.partial_codepoint,
-                              number_of(state)};
+    const auto [at_least, at_most] = repetitions_left(state);
+    const int32_t fields[] = {state.rule_id,           state.sequence_id, state.element_id,
+                              state.sub_element_id,    at_least,          at_most,
+                              state.partial_codepoint, number_of(state)};
     key_.insert(key_.end(), std::begin(fields), std::end(fields));
+  }
+
+  // How often the part that `state` repeats must and may still come.  Each takes a byte at least,
+  // so beyond the longest token the numbers make no difference.
+  std::pair<int32_t, int32_t> repetitions_left(const xgrammar::ParserState& state) const {
+    const std::pair<int32_t, int32_t> as_it_is(-1, state.repeat_count);
+    if (state.repeat_count == 0 || state.rule_id < 0) return as_it_is;
+    const auto& grammar = *parser_.grammar_.operator->();
+    const auto& fsm = grammar.per_rule_fsms[static_cast<size_t>(state.rule_id)];
+    for (const auto& edge : fsm->GetFsm().GetFsm().GetEdges(state.element_id)) {
+      if (!edge.IsRepeatRef()) continue;
+      const auto repeat = grammar.complete_fsm.GetRepeatEdgeInfo(edge.GetAuxIndex());
+      if (repeat.Upper() < 0 || parser_.IsRuleNullable(repeat.RuleId())) return as_it_is;
+      return {std::clamp(repeat.Lower() - state.repeat_count, 0, far_),
+              std::clamp(repeat.Upper() - state.repeat_count, 0, far_)};
+    }
+    return as_it_is;
   }
 
   int32_t number_of(const xgrammar::ParserState& state) {
@@ -63,6 +82,7 @@ class KeyWriter {
   }
 
   const xgrammar::EarleyParser& parser_;
+  const int32_t far_;
   std::vector<int32_t>& key_;
   std::vector<int32_t> positions_;                    // by number
   std::vector<std::pair<int32_t, int32_t>> waiting_;  // position, rule that began there
@@ -70,9 +90,10 @@ class KeyWriter {
 
 }  // namespace
 
-bool state_key(const xgrammar::GrammarMatcher& matcher, std::vector<int32_t>* key) {
+bool state_key(const xgrammar::GrammarMatcher& matcher, int32_t max_token_bytes,
+               std::vector<int32_t>* key) {
   key->clear();
-  return KeyWriter(xgrammar::parser_of(matcher), key).write();
+  return KeyWriter(xgrammar::parser_of(matcher), max_token_bytes, key).write();
 }
 
 }  // namespace fathom::grammar

@@ -1,5 +1,5 @@
-// A name for where a matcher is: two matchers of one grammar with the same key allow the same
-// tokens now and after any text.
+// A name for where a matcher is: two matchers of one grammar with the same key allow the same next
+// tokens.
 //
 // Private to this folder.  Thread: that of the matcher.
 #pragma once
@@ -13,7 +13,9 @@ class GrammarMatcher;
 
 namespace fathom::grammar {
 
-// Replaces `key`.  False: this state has no name (it is too large, or counts tokens).
-bool state_key(const xgrammar::GrammarMatcher& matcher, std::vector<int32_t>* key);
+// Replaces `key`.  `max_token_bytes`: of the vocabulary.  False: this state has no name (it is too
+// large, or counts tokens).
+bool state_key(const xgrammar::GrammarMatcher& matcher, int32_t max_token_bytes,
+               std::vector<int32_t>* key);
 
 }  // namespace fathom::grammar

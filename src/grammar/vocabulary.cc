@@ -2,6 +2,8 @@
 
 #include <xgrammar/tokenizer_info.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "grammar/xgrammar_calls.h"
 
@@ -19,6 +21,9 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(const std::vector<s
   std::shared_ptr<Vocabulary> out(new Vocabulary);
   out->size_ = vocab_size;
   out->end_token_ = end_token;
+  for (const std::string& token : tokens) {
+    out->max_token_bytes_ = std::max(out->max_token_bytes_, static_cast<int32_t>(token.size()));
+  }
   FATHOM_TRY(guarded("vocabulary", [&] {
     out->info_ = std::make_unique<xgrammar::TokenizerInfo>(
         tokens, xgrammar::VocabType::RAW, vocab_size, std::vector<int32_t>{end_token});

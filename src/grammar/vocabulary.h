@@ -27,6 +27,7 @@ class Vocabulary {
 
   int32_t size() const { return size_; }
   int32_t end_token() const { return end_token_; }
+  int32_t max_token_bytes() const { return max_token_bytes_; }  // the longest token
   // Words of a mask: bit i % 32 of word i / 32 is token i.
   size_t mask_words() const { return (static_cast<size_t>(size_) + 31) / 32; }
 
@@ -38,6 +39,7 @@ class Vocabulary {
   std::unique_ptr<xgrammar::TokenizerInfo> info_;
   int32_t size_ = 0;
   int32_t end_token_ = 0;
+  int32_t max_token_bytes_ = 0;
 };
 
 }  // namespace fathom::grammar

@@ -125,6 +125,7 @@ TEST_F(MatcherTest, MasksAreTheTokensThatAcceptTakes) {
       make_constraint(Kind::kRegex, "([a-z]{2,4} ){1,3}(x|yz){0,2}"),
       make_constraint(Kind::kRegex, "[a-f\n]{3,140}!"),
       make_constraint(Kind::kRegex, "x[^\\n]{130,}"),
+      make_constraint(Kind::kRegex, "x([a-c]{1,2} ){150,300}"),
       make_constraint(Kind::kGrammar,
                       "root ::= \"(\" root \")\" | item{1,3}\nitem ::= [a-c]+ \",\"\n")};
   RandomWriter writer(*tokenizer_);
