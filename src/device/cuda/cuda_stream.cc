@@ -54,12 +54,17 @@ void CudaStream::check(cudaError_t error, const char* what) {
   if (error != cudaSuccess && status_.ok()) status_ = cuda_status(error, what);
 }
 
-void CudaStream::allow_shared_memory(const void* kernel, int bytes) {
-  int& allowed = shared_memory_[kernel];
-  if (bytes <= allowed) return;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+void CudaStream::allow_shared_memory(const void* kernel) {
+  if (!may_have_shared_memory_.insert(kernel).second) return;
+  // All that there is, so that streams beside each other ask for the same.
+  int most = 0;
+  cudaFuncAttributes attributes = {};
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_.ordinal()),
+        "reading the GPU's shared memory");
+  check(cudaFuncGetAttributes(&attributes, kernel), "reading what a kernel needs");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             most - static_cast<int>(attributes.sharedSizeBytes)),
         "asking for shared memory");
-  allowed = bytes;
 }
 
 std::byte* CudaStream::scratch(size_t bytes) {

@@ -4,7 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "device/stream.h"
@@ -30,8 +30,8 @@ class CudaStream final : public Stream {
   // After a launch, or any call of the runtime: keeps the first error.
   void check(cudaError_t error, const char* what);
   void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
-  // Lets a kernel have that much dynamic shared memory; asks the driver once.
-  void allow_shared_memory(const void* kernel, int bytes);
+  // Lets a kernel have more dynamic shared memory than the usual 48 KB; asks the driver once.
+  void allow_shared_memory(const void* kernel);
   int num_multiprocessors() const { return num_multiprocessors_; }
   // wgmma: Hopper has it, later GPUs do not.
   bool has_warpgroup_mma() const { return has_warpgroup_mma_; }
@@ -60,7 +60,7 @@ class CudaStream final : public Stream {
   };
 
   CudaDevice& device_;
-  std::unordered_map<const void*, int> shared_memory_;  // what kernels may have
+  std::unordered_set<const void*> may_have_shared_memory_;
   int num_multiprocessors_ = 0;
   bool has_warpgroup_mma_ = false;
   cudaStream_t handle_ = nullptr;

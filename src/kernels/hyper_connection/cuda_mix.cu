@@ -58,6 +58,7 @@ __device__ void sinkhorn(float* z, float* total, int m, int iters, float eps) {
     float v = normalize_4(z[lane & 15], true, 0.0f) + eps;
     v = normalize_4(v, false, eps);
     for (int i = 1; i < iters; ++i) v = normalize_4(normalize_4(v, true, eps), false, eps);
+    __syncwarp();
     if (lane < 16) z[lane] = v;
     __syncwarp();
     return;

@@ -283,8 +283,7 @@ void run_slab(CudaStream& stream, IndexSelectArgs args, int64_t first, int64_t r
 void run(const IndexSelectArgs& args) {
   constexpr int64_t kSlabBytes = int64_t{256} << 20;
   CudaStream& stream = cuda_stream(args.stream);
-  stream.allow_shared_memory(reinterpret_cast<const void*>(score_kernel),
-                             static_cast<int>(kMaxSharedBytes));
+  stream.allow_shared_memory(reinterpret_cast<const void*>(score_kernel));
   int64_t slab = kSlabBytes / (2 * (args.max_visible + 1));
   slab = slab < 1 ? 1 : slab > 32768 ? 32768 : slab;
   for (int64_t t = 0; t < args.num_rows; t += slab) {

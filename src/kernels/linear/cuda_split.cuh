@@ -224,7 +224,7 @@ template <class Kernel, class... Args>
 void launch_split(CudaStream& stream, const char* what, Kernel kernel, dim3 grid,
                   const SplitShape& shape, const Args&... args) {
   const auto bytes = static_cast<unsigned>(shape.shared_bytes);
-  stream.allow_shared_memory(reinterpret_cast<const void*>(kernel), static_cast<int>(bytes));
+  stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {static_cast<unsigned>(shape.splits), 1, 1};

@@ -43,8 +43,7 @@ __global__ void __launch_bounds__(cuda::kWideThreads, 1)
 
 template <DType kDtype>
 void launch(CudaStream& stream, const cuda::Products& p) {
-  stream.allow_shared_memory(reinterpret_cast<const void*>(linear_wide_kernel<kDtype>),
-                             cuda::kWideShared);
+  stream.allow_shared_memory(reinterpret_cast<const void*>(linear_wide_kernel<kDtype>));
   int64_t tiles = 0;
   for (int32_t k = 0; k < p.num_targets; ++k) {
     tiles += cuda::ceil_div(p.target[k].w.rows, cuda::kWideRows);

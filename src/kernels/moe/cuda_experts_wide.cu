@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(cuda::kWideThreads, 1)
 template <class Kernel>
 void launch(CudaStream& stream, Kernel kernel, int64_t row_tiles, const ExpertSlab& slab,
             const char* what) {
-  stream.allow_shared_memory(reinterpret_cast<const void*>(kernel), cuda::kWideShared);
+  stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
   kernel<<<cuda::grid(row_tiles, slab.max_tiles), cuda::kWideThreads, cuda::kWideShared,
            stream.launch_handle()>>>(slab);
   stream.check_launch(what);

@@ -177,8 +177,7 @@ void run(const SparseAttentionArgs& args) {
   if (args.num_rows == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
   const int64_t bytes = shared_bytes(args);
-  stream.allow_shared_memory(reinterpret_cast<const void*>(attention_kernel),
-                             static_cast<int>(kMaxSharedBytes));
+  stream.allow_shared_memory(reinterpret_cast<const void*>(attention_kernel));
   attention_kernel<<<cuda::grid(args.num_rows, cuda::ceil_div(args.num_heads, kHeads)), kThreads,
                      static_cast<size_t>(bytes), stream.launch_handle()>>>(args,
                                                                            greatest_num_keys(args));

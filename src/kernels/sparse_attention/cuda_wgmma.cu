@@ -351,7 +351,7 @@ int64_t num_blocks_of(const SparseAttentionArgs& args) {
 template <class Kernel>
 void launch(const SparseAttentionArgs& args, unsigned blocks, Kernel kernel) {
   CudaStream& stream = cuda_stream(args.stream);
-  stream.allow_shared_memory(reinterpret_cast<const void*>(kernel), kSharedBytes);
+  stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {blocks, 1, 1};
