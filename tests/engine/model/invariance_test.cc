@@ -218,7 +218,8 @@ TEST_F(Invariance, TokensAndLogprobBitsAreThoseOfTheRequestAlone) {
       compare({.name = std::to_string(threads) + " threads, " + (async ? "async" : "sync"),
                .num_threads = threads,
                .asynchronous = async,
-               .max_draft = threads == 1 ? 5 : 0});
+               .max_draft = threads == 1 ? 5 : 0,
+               .sizes_drafts = async});
     }
   }
   for (const int64_t every : {16, 24, 48}) {
@@ -260,7 +261,7 @@ TEST_F(Invariance, PreemptedRequestsGoOnWithTheSameBits) {
                    .max_draft = saved == cached ? 5 : 2,
                    .resume_budget_bytes = saved ? int64_t{1} << 28 : 0,
                    .order = 100});
-      EXPECT_GT(s.preemptions, 20);
+      EXPECT_GT(s.preemptions, 12);
     }
   }
   report();

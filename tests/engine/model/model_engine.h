@@ -26,6 +26,7 @@ struct Condition {
   bool prefix_cache = true;
   bool replay_windows = false;
   int32_t max_draft = 0;
+  bool sizes_drafts = false;  // by measured times: how many are checked then depends on the machine
   int64_t resume_every = 64;
   int64_t resume_budget_bytes = int64_t{1} << 28;
   uint64_t order = 0;  // != 0: requests in an order drawn from it
@@ -81,6 +82,7 @@ inline std::unique_ptr<EngineLoop> make_engine(const Condition& c, test::TestMod
   o.scheduler.prefix_cache = c.prefix_cache;
   o.scheduler.replay_windows = c.replay_windows;
   o.scheduler.max_draft = c.max_draft;
+  o.scheduler.draft_verify = c.sizes_drafts ? DraftVerify::kConfidence : DraftVerify::kFixed;
   return std::make_unique<EngineLoop>(o, *std::move(executor));
 }
 
