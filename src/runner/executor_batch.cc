@@ -45,6 +45,7 @@ void LocalExecutor::bind_ids(const StepPlan& step, const SegmentPlan& plan, int3
 model::Segment LocalExecutor::bind(const StepPlan& step, const SegmentPlan& plan,
                                    int32_t num_drafts) {
   Slot& slot = slots_[static_cast<size_t>(plan.slot)];
+  if (slot.is_failed) return {};
   bind_ids(step, plan, num_drafts);
   for (const BlockId block : step.blocks_of(plan)) {
     slot.blocks.push_back(storage_->block(block));

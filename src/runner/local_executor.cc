@@ -18,6 +18,11 @@ Status nan_error(int64_t position) {
                 "the model's output at position " + std::to_string(position) + " is not a number");
 }
 
+// What a row of a failed slot brings; its sequence has ended, so nobody sees it.
+SampledToken lost_token(SlotId slot) {
+  return {.slot = slot, .error = Status(StatusCode::kInternal, "the step before it failed")};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(model::Model& model,
@@ -118,7 +123,15 @@ void LocalExecutor::run(const StepPlan& plan, StepResult& result) {
   } catch (const std::exception& e) {
     error = Status(StatusCode::kInternal, std::string("a step failed: ") + e.what());
   }
-  if (!error.ok()) result.clear();
+  if (!error.ok()) {
+    result.clear();
+    masks_.abandon();
+    // A step that is planned already may go on with its sequences, from where they never came.
+    for (const SegmentPlan& s : plan.segments) {
+      Slot& slot = slots_[static_cast<size_t>(s.slot)];
+      slot.is_over = slot.is_failed = true;
+    }
+  }
   result.step = plan.step;
   result.error = std::move(error);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -138,8 +151,8 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
   if (logits_.size() < num_logits * vocab) logits_.resize(num_logits * vocab);
   // Which tokens may come depends on those before only, so it is worked out beside the forward.
   for (const SegmentPlan& s : plan.segments) {
-    grammar::Guide* guide = slots_[static_cast<size_t>(s.slot)].guide.get();
-    if (s.sample && guide != nullptr) masks_.add(*guide);
+    const Slot& slot = slots_[static_cast<size_t>(s.slot)];
+    if (s.sample && slot.guide != nullptr && !slot.is_failed) masks_.add(*slot.guide);
   }
   masks_.start();
   Status forward;
@@ -152,6 +165,10 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
     const SegmentPlan& s = plan.segments[i];
     const auto rows = static_cast<size_t>(batch.segments[i].num_logits);
     Slot& slot = slots_[static_cast<size_t>(s.slot)];
+    if (slot.is_failed) {
+      if (s.sample && !s.continues) result.tokens.push_back(lost_token(s.slot));
+      continue;
+    }
     if (max_draft_ > 0) slot.draft_rows.add(batch.segments[i]);
     if (!s.continues) slot.position = s.end();
     if (s.prompt_logprobs >= 0) add_prompt_logprobs(plan, s, rest.first(rows * vocab), result);
@@ -191,7 +208,7 @@ void LocalExecutor::prepare(const StepPlan& plan) {
     slot.last_token = 0;
     slot.position = 0;
     slot.pending_image = nullptr;
-    slot.is_over = false;
+    slot.is_over = slot.is_failed = false;
     slot.draft_rows = {};
     slot.drafts.clear();
     slot.offer.num = 0;
@@ -278,6 +295,7 @@ void LocalExecutor::add_prompt_logprobs(const StepPlan& step, const SegmentPlan&
 Status LocalExecutor::save(const StepPlan& plan, StepResult& result) {
   for (const StateSave& s : plan.saves) {
     Slot& slot = slots_[static_cast<size_t>(s.slot)];
+    if (slot.is_failed) continue;
     try {
       std::vector<std::byte> image =
           model::save_state(model_.config(), model_.state_layout(), model_.kv_layout(),

@@ -32,6 +32,14 @@ void MaskFiller::wait() {
   guides_.clear();
 }
 
+void MaskFiller::abandon() {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !is_filling_; });
+  }
+  guides_.clear();
+}
+
 void MaskFiller::work() {
   std::unique_lock lock(mutex_);
   while (true) {

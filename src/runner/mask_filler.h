@@ -23,6 +23,8 @@ class MaskFiller {
   void start();
   // All masks are there; forgets the guides.
   void wait();
+  // Of a step that failed: nobody touches its guides any more.
+  void abandon();
 
  private:
   void work();

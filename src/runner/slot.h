@@ -34,6 +34,8 @@ struct Slot {
   int64_t position = 0;                   // rows computed, of tokens that count
   std::unique_ptr<grammar::Guide> guide;  // nullptr: any token may come; has the drafts too
   bool is_over = false;                   // the answer's last token was drawn, or an error reported
+  // A step with rows of it failed: what is here is not to be used until the slot starts again.
+  bool is_failed = false;
 
   model::DraftRows draft_rows;
   std::vector<int32_t> drafts;  // what may follow last_token

@@ -190,5 +190,45 @@ TEST_F(StepWithoutMemory, FailsWithAReasonAndTheNextOneIsRight) {
   EXPECT_GT(num_without_image, 0) << "no memory for an image is no error";
 }
 
+// It was planned before anybody knew that the step before would fail.
+TEST_F(StepWithoutMemory, ADecodePlannedBehindItComputesNothing) {
+  for (const int32_t max_draft : {0, 2}) {
+    StepPlan next;
+    SegmentPlan& s = next.segments.emplace_back();
+    s.slot = 0;
+    s.start = kPrompt;
+    s.continues = max_draft > 0;
+    s.num_drafts = max_draft;
+    s.num_rows = 1 + max_draft;
+    s.sample = true;
+    next.ids.assign(static_cast<size_t>(s.num_rows), kPendingToken);
+    const auto executor = *runner::LocalExecutor::create(
+        model_.model(),
+        {.num_slots = 2, .num_blocks = 8, .asynchronous = false, .max_draft = max_draft});
+    int num_failed = 0, num_done = 0;
+    for (int64_t k = 1; num_done < 2; ++k) {
+      ASSERT_LT(k, 2000);
+      StepPlan plan = make_plan(2 * k, 0);
+      plan.segments[0].next_drafts = max_draft;
+      next.step = 2 * k + 1;
+      next.saves = {{0, 2 * k, true}};
+      StepResult first, second;
+      fail_after = k;
+      executor->submit(plan);
+      fail_after = 0;
+      executor->wait(first);
+      executor->submit(next);
+      executor->wait(second);
+      ASSERT_TRUE(second.error.ok()) << second.error.to_string();
+      (first.error.ok() ? num_done : num_failed) += 1;
+      const bool has_tokens = !second.tokens.empty() && second.tokens[0].error.ok();
+      EXPECT_EQ(has_tokens, first.error.ok()) << "allocation " << k;
+      EXPECT_EQ(second.tokens.empty(), !first.error.ok() && max_draft > 0) << "allocation " << k;
+      EXPECT_EQ(second.saved.empty(), !first.error.ok()) << "allocation " << k;
+    }
+    EXPECT_GT(num_failed, 5) << max_draft;
+  }
+}
+
 }  // namespace
 }  // namespace fathom::engine
