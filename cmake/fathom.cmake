@@ -48,7 +48,7 @@ endif()
 set(FATHOM_FLAGS_AMX ${FATHOM_FLAGS_AVX512} -mamx-tile -mamx-int8)
 
 # fathom_precompile(TARGET [tests]): its sources find the standard headers (tests: GoogleTest too) parsed already.  Only
-# in the preset release, whose build from nothing people wait for; in the others a missing include shows.
+# in the presets release and cuda, whose builds from nothing people wait for; in the others a missing include shows.
 option(FATHOM_PRECOMPILE "Parse standard headers once for all sources" OFF)
 function(fathom_precompile target)
   if(NOT FATHOM_PRECOMPILE)
