@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <utility>
@@ -128,6 +129,21 @@ std::vector<std::string> CommandLine::read_config(
   return out;
 }
 
+namespace {
+
+// Where a wrong value may have come from, if not from the command line.
+std::string variable_of(const CLI::App& root, const std::string& option_name) {
+  for (const CLI::App* command : root.get_subcommands()) {
+    const CLI::Option* option = command->get_option_no_throw(option_name);
+    if (option == nullptr || option->get_envname().empty()) continue;
+    if (std::getenv(option->get_envname().c_str()) == nullptr) continue;
+    return " (its value where it is not given: " + option->get_envname() + ")";
+  }
+  return "";
+}
+
+}  // namespace
+
 std::variant<CommandLine::Parsed, CommandLine::Wanted, CommandLine::Wrong> CommandLine::parse(
     std::vector<std::string> arguments) {
   const auto wrong = [&](const std::string& what) {
@@ -145,7 +161,7 @@ std::variant<CommandLine::Parsed, CommandLine::Wanted, CommandLine::Wrong> Comma
   } catch (const CLI::ParseError& error) {
     return wrong(error.what());
   } catch (const UsageError& error) {
-    return wrong(error.what());
+    return wrong(error.what() + variable_of(*app_, error.name()));
   }
   return Parsed{};
 }

@@ -22,7 +22,11 @@ namespace fathom::app {
 class UsageError : public std::runtime_error {
  public:
   UsageError(const std::string& name, const std::string& what)
-      : std::runtime_error(name + ": " + what) {}
+      : std::runtime_error(name + ": " + what), name_(name) {}
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
 };
 
 using Setter = std::function<void(const std::string&)>;

@@ -77,7 +77,7 @@ class Generate(ProgramTest):
         self.assertGreater(answers("--max-draft", "5", DEEPINFER_USE_NEXTN_DECODE="0",
                                    DEEPINFER_ENABLE_MTP_VARLEN="0")[1][0][1], 0)
         self.environment["DEEPINFER_USE_NEXTN_DECODE"] = "many"
-        self.fails(2, "generate", *GREEDY, "--prompt", "4 * 70", says="many")
+        self.fails(2, "generate", *GREEDY, "--prompt", "4 * 70", says="DEEPINFER_USE_NEXTN_DECODE")
         del self.environment["DEEPINFER_USE_NEXTN_DECODE"]
         self.fails(2, "generate", "--prompt", "4 * 70", "--max-draft", "9", says="--max-draft")
         self.fails(2, "generate", "--prompt", "4 * 70", "--draft-verify", "x", says="fixed")
