@@ -148,6 +148,7 @@ void ForwardPass::choose_rows(int32_t layer, RowSet& rows, const Bf16* u, LayerP
   }
 }
 
+// The output takes the place of the queries.
 void ForwardPass::attend(int32_t layer, RowSet& rows) {
   const int64_t n = rows.num_rows, bytes = m_.state_layout_.window_row_bytes();
   const bool compressed = c_.compress_ratios[static_cast<size_t>(layer)] > 0;
@@ -164,7 +165,7 @@ void ForwardPass::attend(int32_t layer, RowSet& rows) {
   ops_.run(kernels::SparseAttentionArgs{
       .q = ws_.q.data(),
       .sink = m_.weights_.layers[static_cast<size_t>(layer)].attn.sink,
-      .o = ws_.o.get(n * c_.num_heads * c_.head_dim),
+      .o = ws_.q.data(),
       .segment = rows.device.run,
       .position = rows.device.last_window,
       .first_window = rows.device.first_window,
@@ -187,7 +188,7 @@ void ForwardPass::project_output(const AttentionWeights& w, RowSet& rows, bool c
   const int64_t n = rows.num_rows, width = int64_t{c_.num_heads} * c_.head_dim;
   const int64_t low = int64_t{c_.o_groups} * c_.o_lora_rank;
   const RopeTable& rope = rows.rope[compressed ? 1 : 0];
-  ops_.run(kernels::RopeArgs{.x = ws_.o.data(),
+  ops_.run(kernels::RopeArgs{.x = ws_.q.data(),
                              .cos = rope.cos.data(),
                              .sin = rope.sin.data(),
                              .num_rows = n,
@@ -206,7 +207,7 @@ void ForwardPass::project_output(const AttentionWeights& w, RowSet& rows, bool c
                     .stream = stream_};
   linear.x_target_step = width / c_.o_groups;
   for (int64_t g = 0; g < c_.o_groups; g += linear.num_targets) {
-    linear.x = ws_.o.data() + g * linear.x_target_step;
+    linear.x = ws_.q.data() + g * linear.x_target_step;
     linear.num_targets =
         static_cast<int32_t>(std::min<int64_t>(kernels::kMaxLinearTargets, c_.o_groups - g));
     for (int64_t k = 0; k < linear.num_targets; ++k) {

@@ -22,7 +22,7 @@ struct Workspace {
   WorkBuffer<Bf16> u{device}, y{device};                                              // hidden
   // Attention
   WorkBuffer<Bf16> q_low{device};                          // q_lora_rank
-  WorkBuffer<Bf16> q{device}, o{device};                   // heads * head_dim
+  WorkBuffer<Bf16> q{device};                              // heads * head_dim; then the output
   WorkBuffer<Bf16> window{device};                         // head_dim, before packing
   WorkBuffer<uint8_t> window_rows{device};                 // packed
   WorkBuffer<Bf16> o_low{device};                          // o_groups * o_lora_rank

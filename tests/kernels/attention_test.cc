@@ -174,6 +174,25 @@ TEST_P(Attention, SparseAttentionMatchesTheReference) {
   expect_rows_match(sparse_attention_kernels, GetParam(), cases);
 }
 
+TEST_P(Attention, SparseAttentionMayOverwriteItsQueries) {
+  for (const Kernel<SparseAttentionArgs>& kernel :
+       sparse_attention_kernels(harness::tested_device())) {
+    if (kernel.isa != GetParam()) continue;
+    for (const AttentionShape& s : std::initializer_list<AttentionShape>{
+             {1, 33, 64, 16, 20, 64}, {5, 17, 96, 16, 20, 64}, {3, 64, 512, 128, 512, 700}}) {
+      KernelCase<SparseAttentionArgs> c = attention_case(s);
+      SparseAttentionArgs args = c.args;
+      if (!kernel.supports(args)) continue;
+      std::vector<Bf16> q(args.q, args.q + s.rows * s.heads * s.dim), o(q.size());
+      args.o = o.data();
+      harness::run_kernel(kernel, args);
+      args.q = args.o = q.data();
+      harness::run_kernel(kernel, args);
+      EXPECT_EQ(q, o) << kernel.name << ", " << c.name;
+    }
+  }
+}
+
 TEST_P(Attention, ARowWithoutKeysGivesZero) {
   for (const Kernel<SparseAttentionArgs>& kernel :
        sparse_attention_kernels(harness::tested_device())) {

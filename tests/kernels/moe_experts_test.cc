@@ -125,6 +125,8 @@ std::vector<KernelCase<MoeExpertsArgs>> all_cases(Numerics numerics) {
   cases.push_back(make_case({13, 1, 1, 96, 64}));
   cases.push_back(make_case({130, 2, 2, 64, 64}));
   cases.push_back(make_case({520, 4, 2, 64, 32}));
+  // Down in three parts, the last one smaller.
+  cases.push_back(make_case({512, 9, 7, 1440, 32}));
   // Other formats, no limit, and widths beyond one tile.
   cases.push_back(make_case({6, 5, 2, 128, 64, kFp8, kFp4, 0}));
   if (numerics == Numerics::kReference) {

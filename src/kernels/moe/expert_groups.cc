@@ -18,10 +18,20 @@ const ExpertGroup& find_group(std::span<const ExpertGroup> groups, int64_t item,
 
 }  // namespace
 
+int64_t ExpertGroups::part_rows(const MoeExpertsArgs& args, int64_t tokens) {
+  // As many parts as leave 4 MB of e, cut between the items of a product.
+  constexpr int64_t kPartBytes = int64_t{4} << 20;
+  constexpr int64_t kUnit = 512;
+  const int64_t row_bytes = tokens * (args.k + 1) * int64_t{sizeof(Bf16)};
+  const int64_t parts = (args.hidden * row_bytes + kPartBytes - 1) / kPartBytes;
+  return std::min(args.hidden, round_up((args.hidden + parts - 1) / parts, kUnit));
+}
+
 int64_t ExpertGroups::bytes(const MoeExpertsArgs& args, int64_t tokens) {
   return 2 * Carver::bytes<int32_t>(tokens * args.k) +
          Carver::bytes<int32_t>(args.num_experts + 1) +
-         Carver::bytes<ExpertGroup>(args.num_experts + 1);
+         Carver::bytes<ExpertGroup>(args.num_experts + 1) +
+         Carver::bytes<Bf16>(tokens * (args.k + 1) * part_rows(args, tokens));
 }
 
 // Counting sort of the picks by expert.
@@ -35,6 +45,8 @@ void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t token
   source_ = carver.take<int32_t>(picks);
   count_ = carver.take<int32_t>(args.num_experts + 1);
   groups_ = carver.take<ExpertGroup>(args.num_experts + 1);
+  part_rows_ = part_rows(args, tokens);
+  e_ = carver.take<Bf16>((picks + tokens) * part_rows_);
 
   const int32_t* expert = args.expert + slab * args.k;
   std::fill_n(count_, args.num_experts + 1, 0);
@@ -58,13 +70,15 @@ void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t token
 void ExpertGroups::add_group(const ExpertWeights& weights, int64_t begin, int64_t end,
                              bool weighted, Cut cut) {
   const int num_threads = args_->stream->pool().num_threads();
+  WeightMatrix down_part = weights.w2;
+  down_part.rows = part_rows_;
   ExpertGroup& group = groups_[num_groups_++];
   group = {.weights = &weights,
            .begin = begin,
            .end = end,
            .weighted = weighted,
            .gate_items = cut(weights.w1, end - begin, num_threads),
-           .down_items = cut(weights.w2, end - begin, num_threads),
+           .down_items = cut(down_part, end - begin, num_threads),
            .first_gate_item = gate_items_,
            .first_down_item = down_items_};
   gate_items_ += group.gate_items.num_items();
@@ -79,13 +93,14 @@ const ExpertGroup& ExpertGroups::of_down_item(int64_t item) const {
   return find_group(groups(), item, &ExpertGroup::first_down_item);
 }
 
-void ExpertGroups::sum_token(int64_t token, const LaneKernels& lanes, const Bf16* e) const {
+void ExpertGroups::sum_token(int64_t token, int64_t first, const LaneKernels& lanes) const {
   const Bf16* rows[kMaxPicks + 1];
   for (int64_t j = 0; j < args_->k; ++j) {
-    rows[j] = e + pick_of_[token * args_->k + j] * args_->hidden;
+    rows[j] = e_ + pick_of_[token * args_->k + j] * part_rows_;
   }
-  rows[args_->k] = e + (tokens_ * args_->k + token) * args_->hidden;
-  lanes.sum_rows(rows, args_->k + 1, args_->hidden, args_->y + (slab_ + token) * args_->hidden);
+  rows[args_->k] = e_ + (tokens_ * args_->k + token) * part_rows_;
+  lanes.sum_rows(rows, args_->k + 1, std::min(part_rows_, args_->hidden - first),
+                 args_->y + (slab_ + token) * args_->hidden + first);
 }
 
 }  // namespace fathom::kernels

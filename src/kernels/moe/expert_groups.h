@@ -1,11 +1,12 @@
-// The tokens of a slab grouped by expert, and the groups' products cut into items: what the drivers
-// of `moe_experts` share.
+// The tokens of a slab grouped by expert, the groups' products cut into items, and the walk over
+// them: what the drivers of `moe_experts` share.
 //
 // A pick is a (token, expert) pair.  Picks are sorted by expert, those of the shared expert come
 // last.  The shared expert has the most tokens, so its group comes first and a loop over items ends
 // with small ones.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "kernels/linear/block_product.h"
@@ -39,7 +40,7 @@ struct ExpertGroup {
   int64_t end;
   bool weighted;            // false: the shared expert
   ProductItems gate_items;  // of w1 and of w3
-  ProductItems down_items;
+  ProductItems down_items;  // of one part of the rows of w2
   int64_t first_gate_item;
   int64_t first_down_item;
 };
@@ -49,7 +50,12 @@ class ExpertGroups {
   static constexpr int64_t kMaxPicks = 63;  // args.k
   using Cut = ProductItems (*)(const WeightMatrix& w, int64_t tokens, int num_threads);
 
-  // Memory that build() takes from its carver.
+  // Tokens whose scratch is there at once.
+  static constexpr int64_t kSlabTokens = 512;
+
+  // Rows of w2 in a part: e [picks, rows of a part] stays in cache and small.
+  static int64_t part_rows(const MoeExpertsArgs& args, int64_t tokens);
+  // Memory that build() takes from its carver, and that of e.
   static int64_t bytes(const MoeExpertsArgs& args, int64_t tokens);
   // Tokens [slab, slab + tokens) of args, which must outlive the groups.
   void build(const MoeExpertsArgs& args, int64_t slab, int64_t tokens, Cut cut, Carver& carver);
@@ -61,6 +67,9 @@ class ExpertGroups {
   int64_t down_items() const { return down_items_; }
   const ExpertGroup& of_gate_item(int64_t item) const;
   const ExpertGroup& of_down_item(int64_t item) const;
+  int64_t part_rows() const { return part_rows_; }
+  // The outputs of down for the part being run, before their sum: [picks, part_rows()].
+  Bf16* e() const { return e_; }
 
   // The token of a pick, counted from the slab's first.
   int64_t token_of(bool weighted, int64_t pick) const {
@@ -70,8 +79,8 @@ class ExpertGroups {
   const float* weight_of(const ExpertGroup& group, int64_t pick) const {
     return group.weighted ? args_->weight + slab_ * args_->k + source_[pick] : nullptr;
   }
-  // y of a token of the slab from `e` [picks, hidden].
-  void sum_token(int64_t token, const LaneKernels& lanes, const Bf16* e) const;
+  // Columns [first, first + part_rows()) of a token's y from e.
+  void sum_token(int64_t token, int64_t first, const LaneKernels& lanes) const;
 
  private:
   void add_group(const ExpertWeights& weights, int64_t begin, int64_t end, bool weighted, Cut cut);
@@ -82,10 +91,45 @@ class ExpertGroups {
   int64_t num_groups_ = 0;
   int64_t gate_items_ = 0;
   int64_t down_items_ = 0;
+  int64_t part_rows_ = 0;
+  Bf16* e_ = nullptr;
   int32_t* pick_of_ = nullptr;  // [tokens, k]
   int32_t* source_ = nullptr;   // [picks]: t * k + j
   int32_t* count_ = nullptr;    // [num_experts]
   ExpertGroup* groups_ = nullptr;
 };
+
+// fn(item, thread) for all items, on the pool if the work is worth it.
+template <class Fn>
+void share_items(Stream& stream, int64_t items, bool worth, Fn&& fn) {
+  if (worth) {
+    stream.pool().parallel_for(items, fn);
+  } else {
+    for (int64_t i = 0; i < items; ++i) fn(i, 0);
+  }
+}
+
+// The walk of a driver over the slabs of its tokens.  Driver:
+//   const ExpertGroups& start(slab, tokens)            takes scratch, prepares the rows of x
+//   void run_gate_item(item, thread)                   gate, up, and the input of down
+//   void run_down_item(item, first_row, thread)        e of the part from first_row on
+//   const LaneKernels& lanes()
+template <class Driver>
+void run_experts(const MoeExpertsArgs& args, Driver& driver) {
+  Stream& stream = *args.stream;
+  for (int64_t slab = 0; slab < args.num_tokens; slab += ExpertGroups::kSlabTokens) {
+    const int64_t tokens = std::min(ExpertGroups::kSlabTokens, args.num_tokens - slab);
+    const ExpertGroups& groups = driver.start(slab, tokens);
+    const bool worth = worth_sharing(tokens * (args.k + 1) * args.width * args.hidden);
+    share_items(stream, groups.gate_items(), worth,
+                [&](int64_t item, int thread) { driver.run_gate_item(item, thread); });
+    for (int64_t row = 0; row < args.hidden; row += groups.part_rows()) {
+      share_items(stream, groups.down_items(), worth,
+                  [&](int64_t item, int thread) { driver.run_down_item(item, row, thread); });
+      share_items(stream, tokens, worth_sharing(tokens * groups.part_rows() * (args.k + 1)),
+                  [&](int64_t t, int) { groups.sum_token(t, row, driver.lanes()); });
+    }
+  }
+}
 
 }  // namespace fathom::kernels

@@ -1,6 +1,7 @@
 // The integer rows of `moe_experts` (kernels/linear/int8.h): the loops of lane_experts.cc over int8
 // rows.  x is rounded once a pick, not once a token, so that the rows of an expert lie side by
-// side: 1 % of the time of a prefill.  All routed experts have the formats of the first.
+// side: 1 % of the time of a prefill.  All routed experts have the formats of the first.  At
+// release size a slab takes 19 MB for x by pick, 9 MB for h and 4 MB for e.
 #include <algorithm>
 #include <cstring>
 
@@ -11,8 +12,6 @@
 namespace fathom::kernels {
 namespace {
 
-// At release size a slab takes 19 MB for x by pick, 9 MB for h and 37 MB for e.
-constexpr int64_t kSlabTokens = 512;
 constexpr int64_t kBlockFloats = kInt8TileTokens * kBlockRows;
 
 class Int8Experts {
@@ -20,80 +19,21 @@ class Int8Experts {
   Int8Experts(const MoeExpertsArgs& args, const Int8Kernels& kernels)
       : args_(args), kernels_(kernels) {}
 
-  void run() {
-    for (int64_t t = 0; t < args_.num_tokens; t += kSlabTokens) {
-      slab_ = t;
-      tokens_ = std::min(kSlabTokens, args_.num_tokens - t);
-      run_slab();
-    }
-  }
-
- private:
-  template <class Fn>
-  void share(int64_t items, bool worth, Fn&& fn) {
-    if (worth) {
-      args_.stream->pool().parallel_for(items, fn);
-    } else {
-      for (int64_t i = 0; i < items; ++i) fn(i, 0);
-    }
-  }
-
-  void allocate() {
+  const ExpertGroups& start(int64_t slab, int64_t tokens) {
+    slab_ = slab;
+    tokens_ = tokens;
     const int64_t picks = tokens_ * (args_.k + 1);
     const int64_t x_bytes = int8_rows_bytes(picks, args_.hidden);
     const int64_t h_bytes = int8_rows_bytes(picks, args_.width);
     Carver carver(args_.stream->scratch(
-        static_cast<size_t>(x_bytes + h_bytes + Carver::bytes<Bf16>(picks * args_.hidden) +
-                            ExpertGroups::bytes(args_, tokens_))));
+        static_cast<size_t>(x_bytes + h_bytes + ExpertGroups::bytes(args_, tokens_))));
     x_ = int8_rows(carver.take<std::byte>(x_bytes), picks, args_.hidden);
     h_ = int8_rows(carver.take<std::byte>(h_bytes), picks, args_.width);
-    e_ = carver.take<Bf16>(picks * args_.hidden);
     groups_.build(args_, slab_, tokens_, cut_int8_product, carver);
-  }
-
-  void run_slab() {
-    allocate();
     quantize();
-    const bool worth = worth_sharing(tokens_ * (args_.k + 1) * args_.width * args_.hidden);
-    share(groups_.gate_items(), worth,
-          [&](int64_t item, int thread) { run_gate_item(item, thread); });
-    share(groups_.down_items(), worth,
-          [&](int64_t item, int thread) { run_down_item(item, thread); });
-    share(tokens_, worth_sharing(tokens_ * args_.hidden * (args_.k + 1)),
-          [&](int64_t t, int) { groups_.sum_token(t, *kernels_.lanes, e_); });
+    return groups_;
   }
-
-  // Rounds the row of x that every pick has.
-  void quantize() {
-    const int64_t routed = tokens_ * args_.k;
-    share(routed + tokens_, worth_sharing(4 * args_.hidden * (routed + tokens_)),
-          [&](int64_t pick, int) {
-            const bool is_routed = pick < routed;
-            const ExpertWeights& weights = is_routed ? args_.experts[0] : args_.shared;
-            const int64_t token = slab_ + groups_.token_of(is_routed, pick);
-            kernels_.quantize_row(args_.x + token * args_.hidden, args_.hidden, is_fp4(weights.w1),
-                                  x_.from(pick));
-          });
-    // The columns behind the last group of h; the gate writes the groups.
-    const int64_t padding = round_up(args_.width, 128) - args_.width;
-    if (padding == 0) return;
-    for (int64_t pick = 0; pick < tokens_ * (args_.k + 1); ++pick) {
-      std::memset(h_.from(pick).code + args_.width, 0, static_cast<size_t>(padding));
-    }
-  }
-
-  // Private memory of a thread: a tile, the sums of a block, and y of one or two products.
-  struct ItemScratch {
-    std::byte* tile;
-    float* block_y;
-    float* y[2];
-  };
-  ItemScratch item_scratch(int thread, int64_t floats) {
-    std::byte* tile = args_.stream->thread_scratch(
-        thread, static_cast<size_t>(kInt8TileBytes + 4 * (kBlockFloats + 2 * floats)));
-    auto* block_y = reinterpret_cast<float*>(tile + kInt8TileBytes);
-    return {tile, block_y, {block_y + kBlockFloats, block_y + kBlockFloats + floats}};
-  }
+  const LaneKernels& lanes() const { return *kernels_.lanes; }
 
   void run_gate_item(int64_t i, int thread) {
     const ExpertGroup& group = groups_.of_gate_item(i);
@@ -128,21 +68,56 @@ class Int8Experts {
     }
   }
 
-  void run_down_item(int64_t i, int thread) {
+  void run_down_item(int64_t i, int64_t first_row, int thread) {
     const ExpertGroup& group = groups_.of_down_item(i);
     const WeightMatrix& w = group.weights->w2;
     const ProductItems::Item item = group.down_items.item(i - group.first_down_item);
     const int64_t first = group.begin + item.first_token;
     const int64_t tokens = item.end_token - item.first_token;
-    const int64_t stride = item.end_row - item.first_row;
+    const int64_t end_row = std::min(item.end_row, w.rows - first_row);
+    const int64_t rows = end_row - item.first_row;
+    if (rows <= 0) return;  // the last part may have fewer rows
+    const int64_t stride = round_up(rows, kBlockRows);
     const ItemScratch s = item_scratch(thread, tokens * stride);
-    int8_product(kernels_, w, item.first_row, item.end_row, h_.from(first), tokens, s.tile,
-                 s.block_y, s.y[0], stride);
-    const int64_t rows = std::min(item.end_row, w.rows) - item.first_row;
+    int8_product(kernels_, w, first_row + item.first_row, first_row + end_row, h_.from(first),
+                 tokens, s.tile, s.block_y, s.y[0], stride);
     for (int64_t t = 0; t < tokens; ++t) {
       kernels_.lanes->round_row(s.y[0] + t * stride, rows,
-                                e_ + (first + t) * args_.hidden + item.first_row);
+                                groups_.e() + (first + t) * groups_.part_rows() + item.first_row);
     }
+  }
+
+ private:
+  // Rounds the row of x that every pick has.
+  void quantize() {
+    const int64_t routed = tokens_ * args_.k;
+    share_items(*args_.stream, routed + tokens_,
+                worth_sharing(4 * args_.hidden * (routed + tokens_)), [&](int64_t pick, int) {
+                  const bool is_routed = pick < routed;
+                  const ExpertWeights& weights = is_routed ? args_.experts[0] : args_.shared;
+                  const int64_t token = slab_ + groups_.token_of(is_routed, pick);
+                  kernels_.quantize_row(args_.x + token * args_.hidden, args_.hidden,
+                                        is_fp4(weights.w1), x_.from(pick));
+                });
+    // The columns behind the last group of h; the gate writes the groups.
+    const int64_t padding = round_up(args_.width, 128) - args_.width;
+    if (padding == 0) return;
+    for (int64_t pick = 0; pick < tokens_ * (args_.k + 1); ++pick) {
+      std::memset(h_.from(pick).code + args_.width, 0, static_cast<size_t>(padding));
+    }
+  }
+
+  // Private memory of a thread: a tile, the sums of a block, and y of one or two products.
+  struct ItemScratch {
+    std::byte* tile;
+    float* block_y;
+    float* y[2];
+  };
+  ItemScratch item_scratch(int thread, int64_t floats) {
+    std::byte* tile = args_.stream->thread_scratch(
+        thread, static_cast<size_t>(kInt8TileBytes + 4 * (kBlockFloats + 2 * floats)));
+    auto* block_y = reinterpret_cast<float*>(tile + kInt8TileBytes);
+    return {tile, block_y, {block_y + kBlockFloats, block_y + kBlockFloats + floats}};
   }
 
   const MoeExpertsArgs& args_;
@@ -153,12 +128,12 @@ class Int8Experts {
 
   // Scratch of the slab, by pick.
   Int8Rows x_ = {};
-  Int8Rows h_ = {};    // in the places of w2
-  Bf16* e_ = nullptr;  // [picks, hidden]
+  Int8Rows h_ = {};  // in the places of w2
 };
 
 void run(const MoeExpertsArgs& args, const Int8Kernels& kernels) {
-  if (args.num_tokens > 0) Int8Experts(args, kernels).run();
+  Int8Experts driver(args, kernels);
+  run_experts(args, driver);
 }
 
 bool expert_supported(const ExpertWeights& w) {

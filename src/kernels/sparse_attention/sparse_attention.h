@@ -15,7 +15,7 @@ namespace fathom::kernels {
 struct SparseAttentionArgs {
   const Bf16* q;                // [num_rows, num_heads, dim], rotated
   const uint8_t* sink;          // fp32 [num_heads], any alignment
-  Bf16* o;                      // [num_rows, num_heads, dim], not rotated back
+  Bf16* o;                      // [num_rows, num_heads, dim], not rotated back; may be q
   const int32_t* segment;       // [num_rows]
   const int64_t* position;      // [num_rows]
   const int64_t* first_window;  // [num_rows], <= position
