@@ -70,7 +70,7 @@ void Bench::model(int32_t layers, int32_t num_experts) {
   const auto median = [&](const char* name, int64_t batch, int32_t rows, int32_t num_logits,
                           bool restart) {
     std::vector<double> times;
-    pass(batch, rows, num_logits, restart);
+    for (int i = 0; i < (restart ? 1 : 6); ++i) pass(batch, rows, num_logits, restart);
     for (int i = 0; i < 7; ++i) times.push_back(pass(batch, rows, num_logits, restart));
     std::sort(times.begin(), times.end());
     const double t = times[times.size() / 2];
@@ -84,6 +84,29 @@ void Bench::model(int32_t layers, int32_t num_experts) {
     median("decode, context 1K, no head", batch, 1, 0, false);
     median("decode, context 1K, with head", batch, 1, 1, false);
   }
+  // The gap: what a step takes beyond the time from its first launch to its end, by events.
+  CudaStream& stream = cuda_stream(stream_.get());
+  std::printf(
+      "\n| decode, with head | rows | launched | step ms | GPU ms | gap %% |\n"
+      "|---|---|---|---|---|---|\n");
+  stream.measure_busy(true);
+  for (const int64_t batch : {1, 8, 64}) {
+    for (const bool graphs : {false, true, false, true}) {
+      stream.use_graphs(graphs);
+      for (int i = 0; i < 6; ++i) pass(batch, 1, 1, false);
+      std::vector<std::pair<double, double>> times;  // of a step, of the GPU in it
+      for (int i = 0; i < 15; ++i) {
+        const double step_ms = pass(batch, 1, 1, false) * 1e3;
+        times.emplace_back(step_ms, stream.busy_ms());
+      }
+      std::sort(times.begin(), times.end());
+      const auto [step_ms, gpu_ms] = times[times.size() / 2];
+      std::printf("| context 1K | %lld | %s | %.3f | %.3f | %.1f |\n",
+                  static_cast<long long>(batch), graphs ? "as a graph" : "one by one", step_ms,
+                  gpu_ms, 100 * (step_ms - gpu_ms) / step_ms);
+    }
+  }
+  stream.measure_busy(false);
 }
 
 }  // namespace fathom::gpu_bench

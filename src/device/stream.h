@@ -12,7 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "device/thread_pool.h"
@@ -67,6 +69,23 @@ class Stream {
   T* output(T* values, int64_t n) {
     return static_cast<T*>(output_bytes(values, static_cast<size_t>(n) * sizeof(T)));
   }
+  // Runs `work`, which may come again with the same operations and arguments, but for what uploads
+  // hold: a GPU then launches it as one graph.  `work` reaches the device by operations
+  // (kernels/ops.h), uploads and outputs only, and is called twice if it turns out to be another
+  // one: what it did the first time has not run then.  `key` only keeps unlike work apart; that
+  // arguments are the same is checked.
+  template <class Work>
+  void repeat(uint64_t key, Work&& work) {
+    run_repeated(key, std::ref(work));
+  }
+  // For Ops, before it launches an operation: false if a graph does.  `args` have no padding with
+  // values of chance; the same work has the same.
+  bool begins(const void* kernel, std::span<const std::byte> args) {
+    return !watches_ || begins_watched(kernel, args);
+  }
+  bool watches() const { return watches_; }
+  // How often repeat() launched a graph.
+  virtual int64_t num_replays() const { return 0; }
   // As synchronize(), but uploads stay.
   virtual Status wait() { return Status(); }
   // Waits for all work.  The first error since the stream was made, if there was one: after it,
@@ -77,6 +96,11 @@ class Stream {
   Stream(DeviceKind kind, int num_threads);
   virtual const void* upload_bytes(const void* values, size_t /*bytes*/) { return values; }
   virtual void* output_bytes(void* values, size_t /*bytes*/) { return values; }
+  virtual void run_repeated(uint64_t /*key*/, const std::function<void()>& work) { work(); }
+  virtual bool begins_watched(const void* /*kernel*/, std::span<const std::byte> /*args*/) {
+    return true;
+  }
+  bool watches_ = false;  // begins() is to be asked
 
  private:
   DeviceKind kind_;

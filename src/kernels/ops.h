@@ -5,6 +5,9 @@
 // looks at layer shapes only, so all rows of a batch, and all batches, run the same kernel.
 #pragma once
 
+#include <span>
+#include <type_traits>
+
 #include "kernels/compress_pool/compress_pool.h"
 #include "kernels/copy_rows/copy_rows.h"
 #include "kernels/embed/embed.h"
@@ -69,6 +72,7 @@ class Ops {
   template <class Args>
   void launch(std::span<const Kernel<Args>> table, const Args& args) const {
     const Kernel<Args>& kernel = select(table, limit_, args);
+    if (args.stream != nullptr && args.stream->watches() && !begins(kernel, args)) return;
     if (probe_ == nullptr) {
       kernel.run(args);
     } else {
@@ -77,6 +81,16 @@ class Ops {
       kernel.run(args);
       probe_->after(kernel.name, work);
     }
+  }
+
+  // Stream::begins.
+  template <class Args>
+  static bool begins(const Kernel<Args>& kernel, Args args) {
+    static_assert(std::is_trivially_copyable_v<Args>);
+#if __has_builtin(__builtin_clear_padding)
+    __builtin_clear_padding(&args);  // where it is missing, padding may spoil a repetition
+#endif
+    return args.stream->begins(&kernel, std::as_bytes(std::span(&args, 1)));
   }
 
   DeviceKind kind_;

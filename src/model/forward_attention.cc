@@ -1,6 +1,7 @@
 // Attention of one layer (docs/spec/model.md 5).
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "model/forward_pass.h"
@@ -9,6 +10,20 @@ namespace fathom::model {
 
 using kernels::LinearArgs;
 using kernels::RowFormat;
+
+namespace {
+
+// No less than the greatest of them, and the same for many steps, so that these repeat.
+int64_t roomy(const std::vector<int64_t>& visible) {
+  constexpr int64_t kUnit = 1024;
+  const int64_t most = visible.empty() ? 0 : *std::max_element(visible.begin(), visible.end());
+  const auto unit = std::max(
+      kUnit,
+      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(most, 1)))) / 16);
+  return (most + unit - 1) / unit * unit;
+}
+
+}  // namespace
 
 void ForwardPass::attention(int32_t layer, RowSet& rows, const Bf16* u, Bf16* y,
                             LayerProbe* probe) {
@@ -117,28 +132,28 @@ void ForwardPass::choose_rows(int32_t layer, RowSet& rows, const Bf16* u, LayerP
   const bool within = c_.candidate_source_layer >= 0 && layer > c_.candidate_source_layer;
   const double scale = 1.0 / std::sqrt(static_cast<double>(c_.index_head_dim)) /
                        std::sqrt(static_cast<double>(heads));
-  ops_.run(kernels::IndexSelectArgs{
-      .q = packed,
-      .c = head_weights,
-      .keys = stream_->upload(paged_.data(), std::ssize(paged_)),
-      .segment = rows.device.run,
-      .num_visible = rows.device.visible.at(ratio),
-      .max_visible = visible.empty() ? 0 : *std::max_element(visible.begin(), visible.end()),
-      .chosen = ws_.chosen.get(n * c_.index_topk),
-      .num_chosen = ws_.num_chosen.get(n),
-      .blocks = ws_.blocks.get(n * std::max(c_.candidate_topk_blocks, 1)),
-      .num_blocks = ws_.num_blocks.get(n),
-      .mode = publishes ? kernels::CandidateMode::kPublish
-              : within  ? kernels::CandidateMode::kWithin
-                        : kernels::CandidateMode::kNone,
-      .candidate_blocks = c_.candidate_topk_blocks,
-      .block_rows = std::max(c_.candidate_block_size, 1),
-      .num_rows = n,
-      .num_heads = heads,
-      .dim = c_.index_head_dim,
-      .topk = c_.index_topk,
-      .c_scale = static_cast<float>(scale),
-      .stream = stream_});
+  ops_.run(
+      kernels::IndexSelectArgs{.q = packed,
+                               .c = head_weights,
+                               .keys = stream_->upload(paged_.data(), std::ssize(paged_)),
+                               .segment = rows.device.run,
+                               .num_visible = rows.device.visible.at(ratio),
+                               .max_visible = roomy(visible),
+                               .chosen = ws_.chosen.get(n * c_.index_topk),
+                               .num_chosen = ws_.num_chosen.get(n),
+                               .blocks = ws_.blocks.get(n * std::max(c_.candidate_topk_blocks, 1)),
+                               .num_blocks = ws_.num_blocks.get(n),
+                               .mode = publishes ? kernels::CandidateMode::kPublish
+                                       : within  ? kernels::CandidateMode::kWithin
+                                                 : kernels::CandidateMode::kNone,
+                               .candidate_blocks = c_.candidate_topk_blocks,
+                               .block_rows = std::max(c_.candidate_block_size, 1),
+                               .num_rows = n,
+                               .num_heads = heads,
+                               .dim = c_.index_head_dim,
+                               .topk = c_.index_topk,
+                               .c_scale = static_cast<float>(scale),
+                               .stream = stream_});
   if (probe != nullptr) {
     std::vector<int32_t> chosen(static_cast<size_t>(n * c_.index_topk));
     std::vector<int32_t> num_chosen(static_cast<size_t>(n));

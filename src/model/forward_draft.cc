@@ -91,8 +91,13 @@ Status ForwardPass::run_draft(std::span<const DraftSegment> segments, DraftSampl
     d.confidence.clear();
   }
   if (segments.empty()) return Status();
-  run_stages(segments);
-  draft_head(segments);
+  const auto pass = [&] {
+    run_stages(segments);
+    draft_head(segments);
+  };
+  uint64_t shape = 2 + segments.size();  // not one of shape_of
+  for (const DraftSegment& s : segments) shape = shape * 8 + static_cast<uint64_t>(s.num_drafts);
+  stream_->repeat(shape, pass);
   FATHOM_TRY(choose_drafts(segments, sampler, drafts));
   return judge_drafts(segments, drafts);
 }

@@ -27,8 +27,16 @@ ForwardPass::ForwardPass(const Model& model)
 }
 
 Status ForwardPass::run(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
-  collect_rows(batch);
-  if (encoder_.num_rows > 0) run_rows(batch, logits, probe);
+  const auto pass = [&] {
+    collect_rows(batch);
+    if (encoder_.num_rows > 0) run_rows(batch, logits, probe);
+  };
+  const std::optional<uint64_t> shape = probe == nullptr ? shape_of(batch) : std::nullopt;
+  if (shape) {
+    stream_->repeat(*shape, pass);
+  } else {
+    pass();
+  }
   return stream_->synchronize();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 
 #include "model/model.h"
@@ -53,6 +54,9 @@ class ForwardPass {
 
  private:
   // ---- forward_rows.cc
+  // What tells apart steps that have other launches; nullopt: a prompt is in it, so that it hardly
+  // comes again.
+  std::optional<uint64_t> shape_of(const Batch& batch) const;
   void collect_rows(const Batch& batch);
   void collect_decoder_rows(const Batch& batch);
   void upload_rows(RowSet& rows);

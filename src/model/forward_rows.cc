@@ -7,6 +7,34 @@
 
 namespace fathom::model {
 
+std::optional<uint64_t> ForwardPass::shape_of(const Batch& batch) const {
+  constexpr int64_t kRowsMost = 256;
+  int64_t num_rows = 0, num_runs = 0, num_alike = 0;
+  const std::byte* last = nullptr;
+  for (const Segment& s : batch.segments) {
+    if (s.num_rows > 1 + m_.max_drafts()) return std::nullopt;
+    num_rows += s.num_rows;
+    if (s.num_rows > 0 && s.state != last) ++num_runs;
+    if (s.num_rows > 0) last = s.state;
+    num_alike += s.decoder_floor == s.window_floor ? 1 : 0;
+  }
+  if (num_rows == 0 || num_rows > kRowsMost) return std::nullopt;
+  uint64_t shape = batch.keep_draft_rows ? 1 : 0;
+  const auto add = [&](int64_t n) { shape = shape * 1099511628211u + static_cast<uint64_t>(n); };
+  add(num_rows);
+  add(num_runs);
+  add(num_alike);
+  add(Model::num_logit_rows(batch));
+  for (const auto& [ratio, groups] : groups_) {
+    int64_t num_groups = 0;
+    for (const Segment& s : batch.segments) {
+      num_groups += (s.start + s.num_rows) / ratio - std::max(s.start, s.pages_from) / ratio;
+    }
+    add(num_groups);
+  }
+  return shape;
+}
+
 void ForwardPass::collect_rows(const Batch& batch) {
   encoder_.clear();
   ids_.clear();

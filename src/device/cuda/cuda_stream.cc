@@ -34,8 +34,10 @@ Result<std::unique_ptr<CudaStream>> CudaStream::create(CudaDevice& device, int n
 }
 
 CudaStream::~CudaStream() {
+  measure_busy(false);
   if (handle_ != nullptr) {
     (void)cudaStreamSynchronize(handle_);
+    for (const auto& repeat : repeats_) forget_graph(*repeat);
     (void)cudaStreamDestroy(handle_);
   }
   for (const Chunk& chunk : chunks_) {
@@ -69,6 +71,11 @@ void CudaStream::allow_shared_memory(const void* kernel) {
 
 std::byte* CudaStream::scratch(size_t bytes) {
   if (bytes <= scratch_bytes_) return scratch_;
+  if (launches_later()) {
+    set_watch(Watch::kSpoiled);
+    return nullptr;
+  }
+  ++scratch_version_;  // graphs have the old one
   check(cudaStreamSynchronize(handle_), "waiting for the GPU");
   if (scratch_ != nullptr) device_.release(scratch_, static_cast<int64_t>(scratch_bytes_));
   scratch_ = nullptr;
@@ -99,6 +106,10 @@ bool CudaStream::add_chunk(size_t bytes) {
 const void* CudaStream::upload_bytes(const void* values, size_t bytes) {
   if (bytes == 0 || values == nullptr) return nullptr;
   while (used_ + bytes > chunks_[chunk_].bytes) {
+    if (launches_later()) {
+      set_watch(Watch::kSpoiled);
+      return nullptr;
+    }
     flush();
     if (chunk_ + 1 == chunks_.size() && !add_chunk(std::max(kChunkBytes, 2 * bytes)))
       return nullptr;
@@ -112,7 +123,8 @@ const void* CudaStream::upload_bytes(const void* values, size_t bytes) {
 }
 
 void CudaStream::flush() {
-  if (flushed_ == used_) return;
+  if (flushed_ == used_ || launches_later()) return;
+  mark_begin();
   const Chunk& chunk = chunks_[chunk_];
   check(cudaMemcpyAsync(chunk.device + flushed_, chunk.host + flushed_, used_ - flushed_,
                         cudaMemcpyHostToDevice, handle_),
@@ -121,12 +133,13 @@ void CudaStream::flush() {
 }
 
 cudaStream_t CudaStream::launch_handle() {
+  if (!launches_later()) mark_begin();
   flush();
   return handle_;
 }
 
 void CudaStream::copy(void* to, const void* from, size_t bytes) {
-  if (bytes == 0) return;
+  if (bytes == 0 || !leave_repeat()) return;
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_), "a copy");
 }
 
@@ -134,6 +147,10 @@ void* CudaStream::output_bytes(void* values, size_t bytes) {
   if (num_outputs_ == outputs_.size()) outputs_.emplace_back();
   Output& output = outputs_[num_outputs_];
   if (output.capacity < bytes) {
+    if (launches_later()) {
+      set_watch(Watch::kSpoiled);
+      return nullptr;
+    }
     if (output.place != nullptr) {
       check(cudaStreamSynchronize(handle_), "running its kernels");
       device_.release(output.place, static_cast<int64_t>(output.capacity));
@@ -154,6 +171,7 @@ void* CudaStream::output_bytes(void* values, size_t bytes) {
 }
 
 Status CudaStream::wait() {
+  if (!leave_repeat()) return Status();
   flush();
   for (size_t i = 0; i < num_outputs_; ++i) {
     copy(outputs_[i].to, outputs_[i].place, outputs_[i].bytes);
@@ -164,9 +182,36 @@ Status CudaStream::wait() {
 }
 
 Status CudaStream::synchronize() {
+  if (!leave_repeat()) return Status();
+  if (is_busy_) check(cudaEventRecord(end_, handle_), "timing");
   (void)wait();
   chunk_ = used_ = flushed_ = 0;
+  if (is_busy_) {
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin_, end_), "timing");
+    busy_ms_ = static_cast<double>(ms);
+    is_busy_ = false;
+  }
   return status_;
+}
+
+void CudaStream::measure_busy(bool on) {
+  if (on == measures_busy_) return;
+  measures_busy_ = on;
+  is_busy_ = false;
+  if (on) {
+    check(cudaEventCreate(&begin_), "timing");
+    check(cudaEventCreate(&end_), "timing");
+  } else {
+    (void)cudaEventDestroy(begin_);
+    (void)cudaEventDestroy(end_);
+  }
+}
+
+void CudaStream::mark_begin() {
+  if (!measures_busy_ || is_busy_) return;
+  is_busy_ = true;
+  check(cudaEventRecord(begin_, handle_), "timing");
 }
 
 }  // namespace fathom

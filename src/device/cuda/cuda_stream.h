@@ -15,6 +15,10 @@ class CudaDevice;
 
 // Uploads are gathered in pinned memory and copied together, before the next launch.  A place is
 // used again only after synchronize(), so uploads of one pass grow the arena to what a pass needs.
+//
+// repeat(): work with a key that launched twice the same is captured the third time, and is one
+// graph from then on, behind one copy of its uploads.  Whenever its operations, their arguments or
+// the scratch are not those of the graph, it runs as it is.
 class CudaStream final : public Stream {
  public:
   static Result<std::unique_ptr<CudaStream>> create(CudaDevice& device, int num_threads);
@@ -24,6 +28,14 @@ class CudaStream final : public Stream {
   void copy(void* to, const void* from, size_t bytes) override;
   Status wait() override;
   Status synchronize() override;
+  int64_t num_replays() const override { return num_replays_; }
+
+  // For benchmarks.  Off: repeat() makes and launches no graph.
+  void use_graphs(bool on) { uses_graphs_ = on; }
+  // For benchmarks.  On: busy_ms() is the time from the first launch behind the last but one
+  // synchronize() to the last one.
+  void measure_busy(bool on);
+  double busy_ms() const { return busy_ms_; }
 
   // For the launch of a kernel: uploads so far come before it.
   cudaStream_t launch_handle();
@@ -39,9 +51,40 @@ class CudaStream final : public Stream {
  protected:
   const void* upload_bytes(const void* values, size_t bytes) override;
   void* output_bytes(void* values, size_t bytes) override;
+  void run_repeated(uint64_t key, const std::function<void()>& work) override;
+  bool begins_watched(const void* kernel, std::span<const std::byte> args) override;
 
  private:
   CudaStream(CudaDevice& device, int num_threads);
+
+  // ---- cuda_repeat.cc
+  struct Repeat {
+    uint64_t key = 0;
+    int64_t last_use = 0;
+    std::vector<std::byte> launches;  // kernels and arguments, one behind the other
+    bool came_twice = false;
+    cudaGraphExec_t graph = nullptr;
+    int64_t scratch_version = 0;  // of the graph
+  };
+  // What is done with the work that runs.
+  enum class Watch {
+    kNone,
+    kRecord,   // it runs, and its launches are noted
+    kCapture,  // its launches become a graph, and are compared to those before
+    kReplay,   // its launches are compared only
+    kSpoiled   // they were others: nothing of it runs
+  };
+  Repeat& find_repeat(uint64_t key);
+  void record(Repeat& repeat, const std::function<void()>& work);
+  bool capture(Repeat& repeat, const std::function<void()>& work);
+  bool replay(Repeat& repeat, const std::function<void()>& work);
+  bool launch(Repeat& repeat);
+  void set_watch(Watch watch);
+  void forget_graph(Repeat& repeat);
+  // The work does what no graph can: false if it is not to be done now.
+  bool leave_repeat();
+  bool launches_later() const { return watch_ >= Watch::kCapture; }
+  void mark_begin();
   // Pinned memory of the host and as much of the device.
   struct Chunk {
     std::byte* host = nullptr;
@@ -73,6 +116,20 @@ class CudaStream final : public Stream {
   size_t num_outputs_ = 0;
   std::byte* scratch_ = nullptr;
   size_t scratch_bytes_ = 0;
+  int64_t scratch_version_ = 0;
+
+  bool uses_graphs_ = true;
+  Watch watch_ = Watch::kNone;
+  std::vector<std::unique_ptr<Repeat>> repeats_;
+  const Repeat* compared_ = nullptr;  // kCapture, kReplay
+  size_t compared_to_ = 0;            // bytes of its launches
+  std::vector<std::byte> launches_;   // kRecord
+  bool is_repeatable_ = false;        // kRecord
+  int64_t num_uses_ = 0, num_replays_ = 0;
+
+  bool measures_busy_ = false, is_busy_ = false;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  double busy_ms_ = 0;
 };
 
 inline CudaStream& cuda_stream(Stream* stream) { return static_cast<CudaStream&>(*stream); }

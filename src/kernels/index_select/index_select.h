@@ -23,7 +23,7 @@ struct IndexSelectArgs {
   const PagedRows* keys;       // [num_segments] packed kFp4Key rows
   const int32_t* segment;      // [num_rows] which of them
   const int64_t* num_visible;  // [num_rows] rows 0 .. n - 1 can be chosen; 0 chooses none
-  int64_t max_visible;         // greatest of them
+  int64_t max_visible;         // none of them is greater
   int32_t* chosen;      // [num_rows, topk] ascending; entries past num_chosen are not written
   int32_t* num_chosen;  // [num_rows]
   int32_t* blocks;  // [num_rows, candidate_blocks] ascending: written by kPublish, read by kWithin
