@@ -10,11 +10,26 @@
 #include "model/synthetic.h"
 
 namespace fathom::gpu_bench {
+namespace {
+
+class Greedy : public fathom::model::DraftSampler {
+ public:
+  explicit Greedy(bool sees_logits) : sees_logits_(sees_logits) {}
+  int32_t choose(size_t, int32_t, std::span<const float> logits) override {
+    return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  }
+  bool takes_likeliest() const override { return !sees_logits_; }
+
+ private:
+  bool sees_logits_;
+};
+
+}  // namespace
 
 // Passes of a model of the release's widths, by the clock of the host: what a step costs.
 void Bench::model(int32_t layers, int32_t num_experts) {
   fathom::model::ModelConfig config =
-      must(fathom::model::release_slice(layers, num_experts, 65536));
+      must(fathom::model::release_slice(layers, num_experts, 65536, num_experts));
   const auto start = std::chrono::steady_clock::now();
   auto checkpoint =
       must(fathom::model::make_synthetic(config, fathom::model::SyntheticKind::kRandom, 1));
@@ -107,6 +122,35 @@ void Bench::model(int32_t layers, int32_t num_experts) {
     }
   }
   stream.measure_busy(false);
+  if (model->max_drafts() == 0) return;
+  std::printf(
+      "\n| draft round, %d drafts, greedy | sequences | ms | a draft us |\n|---|---|---|---|\n",
+      model->max_drafts());
+  for (const int64_t batch : {1, 8, 64}) {
+    for (const bool sees_logits : {true, false, true, false}) {
+      Greedy greedy(sees_logits);
+      std::vector<fathom::model::DraftSegment> segments;
+      for (int64_t i = 0; i < batch; ++i) {
+        Sequence& s = sequences[static_cast<size_t>(i)];
+        segments.push_back({s.state.data(), s.position, s.position, 1, model->max_drafts()});
+      }
+      std::vector<fathom::model::Draft> drafts(segments.size());
+      std::vector<double> times;
+      for (int i = 0; i < 12; ++i) {
+        const auto begin = std::chrono::steady_clock::now();
+        const Status status = model->draft(segments, greedy, drafts);
+        if (!status.ok()) std::fprintf(stderr, "gpu_bench: %s\n", status.to_string().c_str());
+        times.push_back(
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      }
+      std::sort(times.begin() + 4, times.end());
+      const double t = times[8];
+      std::printf("| %s | %lld | %.2f | %.0f |\n",
+                  sees_logits ? "chosen on the host" : "chosen on the GPU",
+                  static_cast<long long>(batch), t * 1e3,
+                  t * 1e6 / static_cast<double>(batch * model->max_drafts()));
+    }
+  }
 }
 
 }  // namespace fathom::gpu_bench

@@ -75,6 +75,13 @@ class DraftSampler {
   // Draft i (0-based, after the tokens that were chosen before) of segment `segment`, which would
   // stand at position start + 1 + i.  -1: no draft there, and none after it.
   virtual int32_t choose(size_t segment, int32_t i, std::span<const float> logits) = 0;
+  // Whether every token of this round is its row's likeliest: the logits then stay where they are,
+  // and choose_likeliest() is called for choose().
+  virtual bool takes_likeliest() const { return false; }
+  // `token` is the lowest id of the greatest logit; -1 as of choose().
+  virtual int32_t choose_likeliest(size_t /*segment*/, int32_t /*i*/, int32_t token) {
+    return token;
+  }
 };
 
 struct Draft {

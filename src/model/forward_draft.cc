@@ -93,12 +93,13 @@ Status ForwardPass::run_draft(std::span<const DraftSegment> segments, DraftSampl
   if (segments.empty()) return Status();
   const auto pass = [&] {
     run_stages(segments);
-    draft_head(segments);
+    draft_head(segments, !sampler.takes_likeliest());
   };
-  uint64_t shape = 2 + segments.size();  // not one of shape_of
+  uint64_t shape = sampler.takes_likeliest() ? 2 : 3;  // shape_of begins with 0 or 1
   for (const DraftSegment& s : segments) shape = shape * 8 + static_cast<uint64_t>(s.num_drafts);
   stream_->repeat(shape, pass);
-  FATHOM_TRY(choose_drafts(segments, sampler, drafts));
+  FATHOM_TRY(sampler.takes_likeliest() ? choose_likeliest(segments, sampler, drafts)
+                                       : choose_drafts(segments, sampler, drafts));
   return judge_drafts(segments, drafts);
 }
 
@@ -129,7 +130,7 @@ void ForwardPass::run_stages(std::span<const DraftSegment> segments) {
 
 // Base logits of the rows that are to become drafts, those of a segment one after the other, and
 // their collapsed streams, unnormed, at the front of the confidence head's input.
-void ForwardPass::draft_head(std::span<const DraftSegment> segments) {
+void ForwardPass::draft_head(std::span<const DraftSegment> segments, bool to_host) {
   const DraftWeights& w = m_.weights_.draft;
   const int64_t hidden = c_.hidden_size;
   num_draft_rows_ = 0;
@@ -152,37 +153,50 @@ void ForwardPass::draft_head(std::span<const DraftSegment> segments) {
   }
   copy_rows(copies_, hidden * int64_t{sizeof(Bf16)});
   rms_norm(u, w.norm, num_draft_rows_, hidden, u);
+  if (!to_host) {
+    project(u, num_draft_rows_, m_.weights_.head,
+            ws_.draft_logits.get(num_draft_rows_ * c_.vocab_size));
+    return;
+  }
   draft_logits_.resize(
       std::max(draft_logits_.size(), static_cast<size_t>(num_draft_rows_ * c_.vocab_size)));
   project_to_host(u, num_draft_rows_, m_.weights_.head, draft_logits_);
+}
+
+// The segments that have a draft number `i`: the Markov head's inputs for their rows, from the
+// token before.  False: there is none.
+bool ForwardPass::list_markov_rows(std::span<const DraftSegment> segments,
+                                   std::span<const Draft> drafts, size_t i) {
+  const DraftWeights& w = m_.weights_.draft;
+  const int64_t rank = c_.dspark_markov_rank;
+  Bf16* e = ws_.markov_e.get(std::ssize(segments) * rank);
+  copies_.clear();
+  markov_rows_.clear();
+  int64_t row = 0;
+  for (size_t s = 0; s < segments.size(); row += segments[s++].num_drafts) {
+    if (drafts[s].tokens.size() < i || segments[s].num_drafts <= static_cast<int32_t>(i)) continue;
+    const int32_t last = i == 0 ? segments[s].anchor : drafts[s].tokens.back();
+    const int64_t at = row + static_cast<int64_t>(i);
+    const uint8_t* from = w.markov_embed + last * rank * int64_t{sizeof(Bf16)};
+    copies_.add(from, e + std::ssize(markov_rows_) * rank);
+    copies_.add(from, ws_.draft_judged.data() + at * w.confidence.cols + c_.hidden_size);
+    markov_rows_.push_back({s, at});
+  }
+  if (markov_rows_.empty()) return false;
+  copy_rows(copies_, rank * int64_t{sizeof(Bf16)});
+  return true;
 }
 
 // A chain a segment, all of them one step at a time: a token decides the Markov head's logits of
 // the next.
 Status ForwardPass::choose_drafts(std::span<const DraftSegment> segments, DraftSampler& sampler,
                                   std::span<Draft> drafts) {
-  const DraftWeights& w = m_.weights_.draft;
   const auto vocab = static_cast<size_t>(c_.vocab_size);
-  const int64_t rank = c_.dspark_markov_rank;
   for (size_t i = 0; i < static_cast<size_t>(m_.max_drafts()); ++i) {
-    Bf16* e = ws_.markov_e.get(std::ssize(segments) * rank);
-    copies_.clear();
-    markov_rows_.clear();
-    int64_t row = 0;
-    for (size_t s = 0; s < segments.size(); row += segments[s++].num_drafts) {
-      if (drafts[s].tokens.size() < i || segments[s].num_drafts <= static_cast<int32_t>(i))
-        continue;
-      const int32_t last = i == 0 ? segments[s].anchor : drafts[s].tokens.back();
-      const int64_t at = row + static_cast<int64_t>(i);
-      const uint8_t* from = w.markov_embed + last * rank * int64_t{sizeof(Bf16)};
-      copies_.add(from, e + std::ssize(markov_rows_) * rank);
-      copies_.add(from, ws_.draft_judged.data() + at * w.confidence.cols + c_.hidden_size);
-      markov_rows_.push_back({s, at});
-    }
-    if (markov_rows_.empty()) break;
-    copy_rows(copies_, rank * int64_t{sizeof(Bf16)});
+    if (!list_markov_rows(segments, drafts, i)) break;
     markov_logits_.resize(std::max(markov_logits_.size(), markov_rows_.size() * vocab));
-    project_to_host(e, std::ssize(markov_rows_), w.markov_head, markov_logits_);
+    project_to_host(ws_.markov_e.data(), std::ssize(markov_rows_), m_.weights_.draft.markov_head,
+                    markov_logits_);
     FATHOM_TRY(stream_->wait());
     const float* more = markov_logits_.data();
     for (const auto& [s, at] : markov_rows_) {
@@ -190,6 +204,35 @@ Status ForwardPass::choose_drafts(std::span<const DraftSegment> segments, DraftS
       for (float& x : logits) x += *more++;
       const int32_t token = sampler.choose(s, static_cast<int32_t>(i), logits);
       FATHOM_CHECK(token < c_.vocab_size) << token;
+      if (token >= 0) drafts[s].tokens.push_back(token);
+    }
+  }
+  return Status();
+}
+
+// The same, of which only ids come to the host.
+Status ForwardPass::choose_likeliest(std::span<const DraftSegment> segments, DraftSampler& sampler,
+                                     std::span<Draft> drafts) {
+  for (size_t i = 0; i < static_cast<size_t>(m_.max_drafts()); ++i) {
+    if (!list_markov_rows(segments, drafts, i)) break;
+    const int64_t n = std::ssize(markov_rows_);
+    float* logits = ws_.markov_logits.get(n * c_.vocab_size);
+    project(ws_.markov_e.data(), n, m_.weights_.draft.markov_head, logits);
+    markov_at_.clear();
+    for (const MarkovRow& row : markov_rows_) markov_at_.push_back(row.row);
+    likeliest_.resize(std::max(likeliest_.size(), markov_rows_.size()));
+    ops_.run(kernels::RowBestArgs{.a = ws_.draft_logits.data(),
+                                  .a_row = stream_->upload(markov_at_.data(), n),
+                                  .b = logits,
+                                  .best = stream_->output(likeliest_.data(), n),
+                                  .num_rows = n,
+                                  .width = c_.vocab_size,
+                                  .stream = stream_});
+    FATHOM_TRY(stream_->wait());
+    for (size_t r = 0; r < markov_rows_.size(); ++r) {
+      const size_t s = markov_rows_[r].segment;
+      if (likeliest_[r] < 0) continue;
+      const int32_t token = sampler.choose_likeliest(s, static_cast<int32_t>(i), likeliest_[r]);
       if (token >= 0) drafts[s].tokens.push_back(token);
     }
   }

@@ -232,6 +232,10 @@ void ForwardPass::head(const Batch& batch, const RowSet& rows, Bf16* x, float* p
 // fp32 rows of the host from bf16 rows.
 void ForwardPass::project_to_host(const Bf16* x, int64_t n, const WeightMatrix& w,
                                   std::span<float> y) {
+  project(x, n, w, stream_->output(y.data(), n * w.rows));
+}
+
+void ForwardPass::project(const Bf16* x, int64_t n, const WeightMatrix& w, float* y) {
   kernels::LinearArgs linear{.x = x,
                              .x_stride = w.cols,
                              .num_tokens = n,
@@ -239,8 +243,7 @@ void ForwardPass::project_to_host(const Bf16* x, int64_t n, const WeightMatrix& 
                              .num_targets = 1,
                              .targets = {},
                              .stream = stream_};
-  float* out = stream_->output(y.data(), n * w.rows);
-  linear.targets[0] = {.w = w, .y_f32 = out, .y_stride = w.rows};
+  linear.targets[0] = {.w = w, .y_f32 = y, .y_stride = w.rows};
   ops_.run(linear);
 }
 

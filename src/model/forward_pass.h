@@ -74,6 +74,7 @@ class ForwardPass {
   void write_global_rows(int32_t layer, const Bf16* x, const float* pre);
   int64_t gather_head_rows(const Batch& batch, const RowSet& rows, Bf16* x, float* pre);
   void head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre, std::span<float> logits);
+  void project(const Bf16* x, int64_t n, const WeightMatrix& w, float* y);
   void project_to_host(const Bf16* x, int64_t n, const WeightMatrix& w, std::span<float> y);
   void hc_in(int64_t num_rows, const Bf16* x, const float* pre, const uint8_t* norm, Bf16* u);
   void hc_mix(const RowSet& rows, const Bf16* x, const HyperConnectionWeights& w, float* pre);
@@ -106,9 +107,13 @@ class ForwardPass {
   void capture_draft_input(int32_t layer, const RowSet& rows, const Bf16* x);
   void store_draft_rows();
   void run_stages(std::span<const DraftSegment> segments);
-  void draft_head(std::span<const DraftSegment> segments);
+  void draft_head(std::span<const DraftSegment> segments, bool to_host);
   Status choose_drafts(std::span<const DraftSegment> segments, DraftSampler& sampler,
                        std::span<Draft> drafts);
+  bool list_markov_rows(std::span<const DraftSegment> segments, std::span<const Draft> drafts,
+                        size_t i);
+  Status choose_likeliest(std::span<const DraftSegment> segments, DraftSampler& sampler,
+                          std::span<Draft> drafts);
   Status judge_drafts(std::span<const DraftSegment> segments, std::span<Draft> drafts);
 
   // ---- forward_engram.cc, forward_moe.cc
@@ -154,6 +159,8 @@ class ForwardPass {
     int64_t row;  // of draft_logits_
   };
   std::vector<MarkovRow> markov_rows_;
+  std::vector<int64_t> markov_at_;                   // their rows
+  std::vector<int32_t> likeliest_;                   // their tokens
   std::vector<float> draft_logits_, markov_logits_;  // [rows, vocab]
   std::vector<float> confidence_;
 };

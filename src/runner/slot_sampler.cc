@@ -144,16 +144,32 @@ int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts,
 
 int32_t SlotSampler::draft(Slot& slot, std::span<const float> logits) {
   const auto n = static_cast<int32_t>(slot.drafts.size());
-  // The token before ended the answer, or will if it is right.
-  const size_t num_before = slot.output.size();
-  if (n > 0 && ends(slot, num_before - 1, slot.output.back())) return -1;
+  if (drafts_end(slot)) return -1;
   if (slot.guide != nullptr) slot.guide->fill();
   const Result<sampler::Sample> drawn = draw(slot, slot.position + 1 + n, logits, n, false);
   if (!drawn) return -1;
   if (slot.guide != nullptr && !slot.guide->draft(drawn->id)) return -1;
-  slot.drafts.push_back(drawn->id);
-  slot.output.push_back(drawn->id);  // until the round ends
-  return drawn->id;
+  return add_draft(slot, drawn->id);
+}
+
+bool SlotSampler::drafts_likeliest(const Slot& slot) {
+  return slot.guide == nullptr && std::ssize(slot.output) >= slot.params.min_tokens &&
+         sampler::takes_likeliest(slot.params);
+}
+
+int32_t SlotSampler::draft_likeliest(Slot& slot, int32_t token) {
+  return drafts_end(slot) ? -1 : add_draft(slot, token);
+}
+
+// The token before ended the answer, or will if it is right.
+bool SlotSampler::drafts_end(const Slot& slot) {
+  return !slot.drafts.empty() && ends(slot, slot.output.size() - 1, slot.output.back());
+}
+
+int32_t SlotSampler::add_draft(Slot& slot, int32_t token) {
+  slot.drafts.push_back(token);
+  slot.output.push_back(token);  // until the round ends
+  return token;
 }
 
 }  // namespace fathom::runner

@@ -35,12 +35,18 @@ class SlotSampler {
                  std::vector<SampledToken>& tokens);
   // The next draft, behind those in slot.drafts, which it joins; -1: there is none.
   int32_t draft(Slot& slot, std::span<const float> logits);
+  // Whether draft() takes the likeliest token of any logits, from now to the round's end.
+  static bool drafts_likeliest(const Slot& slot);
+  // As draft(), of such a slot.
+  static int32_t draft_likeliest(Slot& slot, int32_t token);
 
  private:
   Result<sampler::Sample> draw(Slot& slot, int64_t position, std::span<const float> logits,
                                int32_t num_drafts, bool with_logprobs);
   static SampledToken note_error(Slot& slot, SampledToken out, Status error);
   static void note_token(Slot& slot, int32_t token);
+  static bool drafts_end(const Slot& slot);
+  static int32_t add_draft(Slot& slot, int32_t token);
   static bool ends(const Slot& slot, size_t index, int32_t token);
 
   size_t vocab_size_;

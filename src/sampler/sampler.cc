@@ -104,6 +104,12 @@ int32_t draw(std::span<const float> scores, float best_score, double inv_tempera
 
 }  // namespace
 
+bool takes_likeliest(const SamplingParams& params) {
+  return params.temperature < kGreedyBelow && params.repetition_penalty == 1 &&
+         params.presence_penalty == 0 && params.frequency_penalty == 0 &&
+         params.logit_bias.empty() && params.allowed_ids.empty() && params.bad_words.empty();
+}
+
 Sampler::Sampler(int32_t vocab_size) : vocab_size_(vocab_size) {
   FATHOM_CHECK(vocab_size > 0) << vocab_size;
   const auto size = static_cast<size_t>(vocab_size);

@@ -49,6 +49,9 @@ struct History {
   std::span<const int32_t> output;
 };
 
+// Whether the token is the lowest id of the greatest logit, whatever came before, without a mask.
+bool takes_likeliest(const SamplingParams& params);
+
 class Sampler {
  public:
   explicit Sampler(int32_t vocab_size);

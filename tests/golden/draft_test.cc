@@ -30,6 +30,9 @@ TEST_F(T1Drafts, AreTheOracles) {
     }
     const auto drafts = draft_greedily(model_, {s.draft_segment(argmax(logits), 5)});
     expect_drafts(drafts[0], golden_.at("draft_after_37"), golden_.at("confidence_after_37"));
+    const auto seen = draft_greedily(model_, {s.draft_segment(argmax(logits), 5)}, true);
+    EXPECT_EQ(seen[0].tokens, drafts[0].tokens);
+    EXPECT_TRUE(same_bits(seen[0].confidence, drafts[0].confidence));
     // A shorter round gives the same tokens.
     const auto two = draft_greedily(model_, {s.draft_segment(argmax(logits), 2)});
     EXPECT_TRUE(std::equal(two[0].tokens.begin(), two[0].tokens.end(), drafts[0].tokens.begin()));
@@ -118,6 +121,7 @@ TEST_P(DraftRows, DoNotDependOnTheOthersOfTheirRound) {
     segments.push_back(sequences.back()->draft_segment(argmax(logits), num_drafts));
   }
   const auto together = draft_greedily(model, segments);
+  const auto seen = draft_greedily(model, segments, true);
   for (size_t i = 0; i < rows.size(); ++i) {
     SCOPED_TRACE(rows[i].id);
     model::DraftSegment segment = segments[i];
@@ -125,6 +129,8 @@ TEST_P(DraftRows, DoNotDependOnTheOthersOfTheirRound) {
     const auto alone = draft_greedily(model, {segment});
     const auto n = static_cast<size_t>(segments[i].num_drafts);
     ASSERT_EQ(together[i].tokens.size(), n);
+    EXPECT_EQ(together[i].tokens, seen[i].tokens);
+    EXPECT_TRUE(same_bits(together[i].confidence, seen[i].confidence));
     EXPECT_TRUE(
         std::equal(together[i].tokens.begin(), together[i].tokens.end(), alone[0].tokens.begin()));
     EXPECT_TRUE(same_bits(together[i].confidence, std::span(alone[0].confidence).first(n)));

@@ -160,13 +160,19 @@ std::vector<float> forward(TestModel& model, std::vector<model::Segment> segment
 }
 
 std::vector<model::Draft> draft_greedily(TestModel& model,
-                                         std::vector<model::DraftSegment> segments) {
+                                         std::vector<model::DraftSegment> segments,
+                                         bool sees_logits) {
   class Greedy : public model::DraftSampler {
    public:
+    explicit Greedy(bool sees_logits) : sees_logits_(sees_logits) {}
     int32_t choose(size_t, int32_t, std::span<const float> logits) override {
       return argmax(logits);
     }
-  } greedy;
+    bool takes_likeliest() const override { return !sees_logits_; }
+
+   private:
+    bool sees_logits_;
+  } greedy(sees_logits);
   std::vector<model::Draft> drafts(segments.size());
   const Status status = model.model().draft(segments, greedy, drafts);
   FATHOM_CHECK(status.ok()) << status.to_string();

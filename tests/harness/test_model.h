@@ -103,9 +103,11 @@ class TestSequence {
 std::vector<float> forward(TestModel& model, std::vector<model::Segment> segments,
                            model::LayerProbe* probe = nullptr, bool keep_draft_rows = false);
 
-// One draft round in which every row gives its likeliest token.
+// One draft round in which every row gives its likeliest token: the model finds it, or the sampler
+// in the logits.
 std::vector<model::Draft> draft_greedily(TestModel& model,
-                                         std::vector<model::DraftSegment> segments);
+                                         std::vector<model::DraftSegment> segments,
+                                         bool sees_logits = false);
 
 // Index of the greatest value, the lower one on ties.
 int32_t argmax(std::span<const float> logits);

@@ -88,5 +88,22 @@ TEST(SamplerMasks, LogprobsStayThoseOfTheRawDistribution) {
   EXPECT_EQ(masked->top[0].id, 0);
 }
 
+TEST(SamplerMasks, TheLikeliestIsTakenOnlyIfNothingChangesTheLogits) {
+  SamplingParams greedy;
+  greedy.temperature = 0;
+  greedy.top_p = 0.3f;
+  EXPECT_TRUE(takes_likeliest(greedy));
+  std::vector<SamplingParams> others(8, greedy);
+  others[0].temperature = 0.1f;
+  others[1].repetition_penalty = 1.1f;
+  others[2].presence_penalty = 0.5f;
+  others[3].frequency_penalty = 0.5f;
+  others[4].logit_bias = {{3, 1.0f}};
+  others[5].allowed_ids = {3, 4};
+  others[6].bad_words = {{3}};
+  others[7].temperature = 1;
+  for (size_t i = 0; i < others.size(); ++i) EXPECT_FALSE(takes_likeliest(others[i])) << i;
+}
+
 }  // namespace
 }  // namespace fathom::sampler

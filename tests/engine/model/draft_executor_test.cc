@@ -238,5 +238,21 @@ TEST_F(DraftExecutor, AnswersAreThoseOfPlainDecoding) {
   }
 }
 
+// Then no logits of drafts come to the host.
+TEST_F(DraftExecutor, GreedyAnswersAreThoseOfPlainDecoding) {
+  cases_.resize(6);
+  for (Case& c : cases_) {
+    c.params = {};
+    c.params.temperature = 0;
+    c.params.min_tokens = c.stop_ids.empty() ? 0 : 9;
+  }
+  const std::vector<Answer> want = run({});
+  for (const bool at_random : {false, true}) {
+    const std::vector<Answer> got = run({.max_draft = 5, .at_random = at_random});
+    for (size_t i = 0; i < cases_.size(); ++i) EXPECT_EQ(got[i].bits(), want[i].bits()) << i;
+    EXPECT_GT(num_accepted_, 0);
+  }
+}
+
 }  // namespace
 }  // namespace fathom::engine
