@@ -124,11 +124,11 @@ std::vector<KernelCase<LinearArgs>> int8_cases() {
     cases.push_back(make_case({tokens, cols, true, std::move(targets), Numerics::kInt8}));
   };
   // Token counts around what goes straight through, a register block and a pair of AMX tiles.
-  for (const int64_t tokens : {0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 17, 32, 33, 47}) {
+  for (const int64_t tokens : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 32, 33, 47}) {
     add(tokens, 64, {{kFp8, 3}, {kFp4, 33}, {kFp8, 70}, {kFp4, 8}});
   }
   for (const int64_t cols : {32, 96, 128, 160, 256, 544, 1024, 1056, 2304, 5120}) {
-    for (const int64_t tokens : {1, 7}) add(tokens, cols, {{kFp8, 41}, {kFp4, 37}});
+    for (const int64_t tokens : {1, 8, 11}) add(tokens, cols, {{kFp8, 41}, {kFp4, 37}});
   }
   // More tokens than a tile has, than a slab has; many rows, so that threads share.
   add(64, 1280, {{kFp8, 64}, {kFp4, 64}});

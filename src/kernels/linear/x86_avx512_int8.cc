@@ -1,4 +1,4 @@
-// The integer rows of `linear` with AVX-512 VNNI: rounding of x, and the tile product for 4 tokens
+// The integer rows of `linear` with AVX-512 VNNI: rounding of x, and the tile product for 9 tokens
 // and more.
 //
 // Limit of the tile product: vpdpbusd, two a cycle.  A group of 32 columns by 32 rows takes a token

@@ -1,9 +1,11 @@
-// Integer products of 1 to 3 tokens straight from the stored rows (decode), AVX-512 VNNI.
+// Integer products of 1 to 8 tokens straight from the stored rows (decode), AVX-512 VNNI.
 //
-// Limit: DRAM.  64 bytes take about 14 (fp4) or 16 (fp8) vector operations for one token, two a
-// cycle: 7 to 8 cycles, against some 12 cycles at 16 GB/s a core.  DRAM gives its full rate to many
-// streams only: a run of rows is cut in 16 parts that are read side by side, with a prefetch 1 KB
-// ahead, which goes from a row of a part to the next.
+// Limit: DRAM up to 2 or 3 tokens.  64 bytes take about 14 (fp4) or 11 (fp8) vector operations for
+// one token, two a cycle: 6 to 7 cycles, against some 12 cycles at 16 GB/s a core.  A further token
+// adds about 5; from 9 tokens on it costs less to unpack a tile (x86_avx512_int8.cc).
+//
+// DRAM gives its full rate to many streams only: a run of rows is cut in 16 parts that are read
+// side by side, with a prefetch 1 KB ahead, which goes from a row of a part to the next.
 //
 // 16 rows by 128 columns at a time: a row gives a vector with 4 partial sums of each of 4 groups;
 // shuffles and adds of 16 of them leave a vector of 16 rows for every group.
@@ -26,8 +28,18 @@ __mmask64 first_bytes(int64_t n) { return n >= 64 ? ~__mmask64{0} : (__mmask64{1
 // x of T tokens for 128 columns.
 template <int T>
 struct Columns {
-  __m512i a[T], b[T];  // fp4: places of the low and the high nibbles; fp8: columns 0-63 and 64-127
+  __m512i a[T], b[T];  // places 0-15 and 16-31 of the four groups; fp4: the low, the high nibbles
 };
+
+template <int T>
+void load_halves(const int8_t* const* x, Columns<T>& c) {
+#pragma GCC unroll 8
+  for (int t = 0; t < T; ++t) {
+    const __m512i v0 = _mm512_loadu_si512(x[t]), v1 = _mm512_loadu_si512(x[t] + 64);
+    c.a[t] = _mm512_shuffle_i32x4(v0, v1, 0x88);
+    c.b[t] = _mm512_shuffle_i32x4(v0, v1, 0xdd);
+  }
+}
 
 // One row by 128 columns: dwords 4 g .. 4 g + 3 of sum[t] add up to group g.
 struct Fp4Row {
@@ -38,11 +50,7 @@ struct Fp4Row {
 
   template <int T>
   void load_x(const int8_t* const* x, Columns<T>& c) const {
-    for (int t = 0; t < T; ++t) {
-      const __m512i v0 = _mm512_loadu_si512(x[t]), v1 = _mm512_loadu_si512(x[t] + 64);
-      c.a[t] = _mm512_shuffle_i32x4(v0, v1, 0x88);
-      c.b[t] = _mm512_shuffle_i32x4(v0, v1, 0xdd);
-    }
+    load_halves<T>(x, c);
   }
   template <int T>
   void row(const uint8_t* w, int64_t cols, const Columns<T>& x, __m512i* sum) const {
@@ -50,7 +58,7 @@ struct Fp4Row {
         cols == 128 ? _mm512_loadu_si512(w) : _mm512_maskz_loadu_epi8(first_bytes(cols / 2), w);
     const __m512i low = _mm512_permutexvar_epi8(v, table);
     const __m512i high = _mm512_permutexvar_epi8(_mm512_srli_epi16(v, 4), table);
-#pragma GCC unroll 3
+#pragma GCC unroll 8
     for (int t = 0; t < T; ++t) {
       const __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, x.a[t]);
       sum[t] = _mm512_dpbusd_epi32(s, high, x.b[t]);
@@ -64,42 +72,42 @@ struct Fp8Row {
   static constexpr bool kHasOffset = false;
   const E4m3Bytes table = e4m3_bytes();
 
+  // x and w in the order of fp4's x: the first 16 columns of the four groups, then the others, so
+  // that one vector takes the sums of all four.
   template <int T>
   void load_x(const int8_t* const* x, Columns<T>& c) const {
-    for (int t = 0; t < T; ++t) {
-      c.a[t] = _mm512_loadu_si512(x[t]);
-      c.b[t] = _mm512_loadu_si512(x[t] + 64);
-    }
+    load_halves<T>(x, c);
   }
-  // 64 columns; the sign of a weight goes to x.
-  template <int T>
-  void half(__m512i w, const __m512i* x, __m512i* sum) const {
+  struct Planes {
+    __m512i high, low;
+    __mmask64 negative;  // the sign of a weight goes to x
+  };
+  Planes planes(__m512i w) const {
     const __mmask64 big = _mm512_test_epi8_mask(w, _mm512_set1_epi8(0x40));
-    const __mmask64 negative = _mm512_movepi8_mask(w);
-    __m512i low = _mm512_permutexvar_epi8(w, table.low);
-    low = _mm512_mask_permutexvar_epi8(low, big, w, table.low_big);
-    const __m512i high = _mm512_maskz_permutexvar_epi8(big, w, table.high_big);
-#pragma GCC unroll 3
-    for (int t = 0; t < T; ++t) {
-      const __m512i v = _mm512_mask_sub_epi8(x[t], negative, _mm512_setzero_si512(), x[t]);
-      const __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), high, v);
-      sum[t] = _mm512_dpbusd_epi32(_mm512_slli_epi32(s, 8), low, v);
-    }
+    const __m512i low = _mm512_permutexvar_epi8(w, table.low);
+    return {_mm512_maskz_permutexvar_epi8(big, w, table.high_big),
+            _mm512_mask_permutexvar_epi8(low, big, w, table.low_big), _mm512_movepi8_mask(w)};
   }
   template <int T>
   void row(const uint8_t* w, int64_t cols, const Columns<T>& x, __m512i* sum) const {
-    __m512i s0[T], s1[T];
+    __m512i v0, v1;
     if (cols == 128) {
-      half<T>(_mm512_loadu_si512(w), x.a, s0);
-      half<T>(_mm512_loadu_si512(w + 64), x.b, s1);
+      v0 = _mm512_loadu_si512(w);
+      v1 = _mm512_loadu_si512(w + 64);
     } else {
-      half<T>(_mm512_maskz_loadu_epi8(first_bytes(cols), w), x.a, s0);
-      half<T>(_mm512_maskz_loadu_epi8(cols > 64 ? first_bytes(cols - 64) : 0, w + 64), x.b, s1);
+      v0 = _mm512_maskz_loadu_epi8(first_bytes(cols), w);
+      v1 = _mm512_maskz_loadu_epi8(cols > 64 ? first_bytes(cols - 64) : 0, w + 64);
     }
-#pragma GCC unroll 3
+    const Planes a = planes(_mm512_shuffle_i32x4(v0, v1, 0x88));
+    const Planes b = planes(_mm512_shuffle_i32x4(v0, v1, 0xdd));
+    const __m512i zero = _mm512_setzero_si512();
+#pragma GCC unroll 8
     for (int t = 0; t < T; ++t) {
-      sum[t] = _mm512_add_epi32(_mm512_shuffle_i32x4(s0[t], s1[t], 0x88),
-                                _mm512_shuffle_i32x4(s0[t], s1[t], 0xdd));
+      const __m512i xa = _mm512_mask_sub_epi8(x.a[t], a.negative, zero, x.a[t]);
+      const __m512i xb = _mm512_mask_sub_epi8(x.b[t], b.negative, zero, x.b[t]);
+      const __m512i high = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, a.high, xa), b.high, xb);
+      const __m512i s = _mm512_dpbusd_epi32(_mm512_slli_epi32(high, 8), a.low, xa);
+      sum[t] = _mm512_dpbusd_epi32(s, b.low, xb);
     }
   }
 };
@@ -159,7 +167,7 @@ struct SixteenRows {
 template <class Row, int T>
 void dot_turn(const Row& kernel, const SixteenRows& rows, int64_t cols, const Int8Rows& x,
               __m512* acc) {
-#pragma GCC unroll 3
+#pragma GCC unroll 8
   for (int t = 0; t < T; ++t) acc[t] = _mm512_setzero_ps();
   for (int64_t col = 0; col < cols; col += 128) {
     const int64_t some = cols - col < 128 ? cols - col : 128;
@@ -180,17 +188,17 @@ void dot_turn(const Row& kernel, const SixteenRows& rows, int64_t cols, const In
         prefetch(w);
         if (Row::kBytes == 128) prefetch(w + 64);
       }
-#pragma GCC unroll 3
+#pragma GCC unroll 8
       for (int t = 0; t < T; ++t) sums[t][q] = fold_rows(s[0][t], s[1][t], s[2][t], s[3][t]);
     }
     const __m512i words = rows.scales(group, groups);
-#pragma GCC unroll 3
+#pragma GCC unroll 8
     for (int t = 0; t < T; ++t) rows_of_groups(sums[t]);
 #pragma GCC unroll 4
     for (int g = 0; g < 4; ++g) {
       if (g >= groups) break;
       const __m512 scale = scale_of_byte(words, g);
-#pragma GCC unroll 3
+#pragma GCC unroll 8
       for (int t = 0; t < T; ++t) {
         const int64_t place = t * x.group_stride + group + g;
         __m512i sum = sums[t][g];
@@ -232,13 +240,24 @@ void dot_tokens(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_st
 
 void dot_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                      int64_t y_stride) {
+  static_assert(kMaxInt8DotTokens == 8);
   switch (tokens) {
     case 1:
       return dot_tokens<1>(run, x, y, y_stride);
     case 2:
       return dot_tokens<2>(run, x, y, y_stride);
-    default:
+    case 3:
       return dot_tokens<3>(run, x, y, y_stride);
+    case 4:
+      return dot_tokens<4>(run, x, y, y_stride);
+    case 5:
+      return dot_tokens<5>(run, x, y, y_stride);
+    case 6:
+      return dot_tokens<6>(run, x, y, y_stride);
+    case 7:
+      return dot_tokens<7>(run, x, y, y_stride);
+    default:
+      return dot_tokens<8>(run, x, y, y_stride);
   }
 }
 
