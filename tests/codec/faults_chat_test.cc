@@ -1,5 +1,6 @@
 // What Chat Completions clients need where deepseek-recipe 0.2.0 has a fault.  Each test begins
 // with the kind of the fault (recipe.md 7.3).
+#include "codec/engine_constraint.h"
 #include "codec/json_text.h"
 #include "codec/request_fixture.h"
 
@@ -143,6 +144,18 @@ TEST(ChatFaults, StrictFormatToolsMayBeUsedTogether) {
          "tools":[{"type":"function","function":{"name":"f","strict":true}}])");
   EXPECT_EQ(request.conversation.response_format.kind, ResponseFormat::Kind::kJsonObject);
   EXPECT_EQ(request.conversation.tools.at(0).strict, true);
+}
+
+// As with a schema: prefix and rest together are held to JSON, and the rest is no JSON by itself.
+TEST(ChatFaults, PrefillOfAJsonObjectIsGoneOnWith) {
+  const auto request = read_chat(
+      R"("messages":[{"role":"user","content":"json"},
+                     {"role":"assistant","content":"{\"a\":","prefix":true}],
+         "response_format":{"type":"json_object"},"thinking":{"type":"disabled"})");
+  EXPECT_EQ(request.conversation.response_format.kind, ResponseFormat::Kind::kJsonObject);
+  EXPECT_TRUE(request.conversation.messages.back().prefix);
+  EXPECT_FALSE(request.parsing.parse_json_output);
+  EXPECT_EQ(begun_answer(request.conversation), "{\"a\":");
 }
 
 TEST(ChatFaults, StrictRequiredLeavesOptionalPropertiesOptional) {

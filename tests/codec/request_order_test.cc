@@ -19,13 +19,10 @@ TEST(RequestOrder, SchemasOfToolsAreCheckedBeforeTheirNamesAreCompared) {
             "Invalid tool parameters schema : one of `type`, `anyOf`, `$ref` field is required");
 }
 
-TEST(RequestOrder, APrefixIsComparedWithTheFormatFirstAndWithToolsLast) {
+TEST(RequestOrder, APrefixIsComparedWithToolsLast) {
   const std::string prefix =
       R"("messages":[{"role":"user","content":"json"},
          {"role":"assistant","content":"{","prefix":true}])";
-  EXPECT_EQ(chat_error(prefix + R"(,"response_format":{"type":"json_object"},
-                                   "tools":[{"type":"function","function":{"name":"f"}}])"),
-            "response_format json_object should not be used with prefix");
   EXPECT_EQ(chat_error(prefix + R"(,"tools":[{"type":"function","function":{"name":"f"}},
                                             {"type":"function","function":{"name":"f"}}])"),
             "Tool names must be unique.");

@@ -91,6 +91,16 @@ class Structured(ProgramTest):
         self.fails(2, "generate", "--messages", self.write("chat.json", json.dumps(body)),
                    says="'Here it is:'")
 
+    def test_json_object_goes_on_from_a_prefix(self):
+        body = {"response_format": {"type": "json_object"}, "temperature": 1.5, "seed": 4, "messages": [
+            {"role": "user", "content": "Any data as json."},
+            {"role": "assistant", "content": '{"name": "Ann', "prefix": True}]}
+        result = self.result("generate", "--messages", self.write("chat.json", json.dumps(body)))
+        if result["finish_reason"] == "stop":
+            self.assertTrue(json.loads('{"name": "Ann' + result["text"])["name"].startswith("Ann"))
+        body["messages"][1]["content"] = "["
+        self.fails(2, "generate", "--messages", self.write("chat.json", json.dumps(body)), says="'['")
+
     def test_response_format_of_a_body(self):
         body = {"messages": [{"role": "user", "content": "Describe a person."}], "temperature": 1.5, "seed": 1,
                 "response_format": {"type": "json_schema", "json_schema": {"name": "p", "schema": SCHEMA}}}

@@ -33,12 +33,8 @@ class ChatConverter {
           "Prompt must contain the word 'json' in some form to use 'response_format' of type "
           "'json_object'.");
     }
-    const bool has_prefix = conversation().messages.back().prefix;
-    if (has_prefix && format_.format.kind == ResponseFormat::Kind::kJsonObject) {
-      return bad_request("response_format json_object should not be used with prefix");
-    }
     FATHOM_TRY(settle_tools(std::move(declared_), choice(), &conversation()));
-    if (has_prefix && !conversation().tools.empty()) {
+    if (conversation().messages.back().prefix && !conversation().tools.empty()) {
       return bad_request("Function call should not be used with prefix");
     }
     FATHOM_TRY(read_stop());
