@@ -91,6 +91,16 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
   FATHOM_ASSIGN(out.chat, read_conversation(services, protocol, body));
   Request& request = out.request;
   FATHOM_TRY(read_engine_fields(*services.model.tokenizer, body, &request));
+  // Before the prompt: a schema stands in it, and one that is too large is refused without encoding
+  // it.
+  FATHOM_ASSIGN(request.constraint, codec::engine_constraint(out.chat, *services.model.tokenizer));
+  if (codec::begins_thinking(out.chat.conversation)) {
+    request.constraint.starts_after =
+        services.model.tokenizer->find(out.chat.parsing.special_tokens.think_end).value_or(-1);
+  } else if (request.constraint.kind != Constraint::Kind::kToolCalls) {
+    request.constraint.begun = codec::begun_answer(out.chat.conversation);
+  }
+  FATHOM_TRY(settle_constraint(services, body, &request));
   FATHOM_TRY(encode_conversation(services, out.chat, &request));
   const codec::InferenceOptions& inference = out.chat.inference;
   request.params.temperature = inference.temperature;
@@ -107,14 +117,6 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
                                           services.model.context_tokens));
   request.params.max_tokens = static_cast<int32_t>(max_tokens);
   request.n = static_cast<int32_t>(out.chat.num_choices);
-  FATHOM_ASSIGN(request.constraint, codec::engine_constraint(out.chat, *services.model.tokenizer));
-  if (codec::begins_thinking(out.chat.conversation)) {
-    request.constraint.starts_after =
-        services.model.tokenizer->find(out.chat.parsing.special_tokens.think_end).value_or(-1);
-  } else if (request.constraint.kind != Constraint::Kind::kToolCalls) {
-    request.constraint.begun = codec::begun_answer(out.chat.conversation);
-  }
-  FATHOM_TRY(settle_constraint(services, body, &request));
   const double timeout_s = services.options.request_timeout_s;
   if (timeout_s > 0) request.timeout_s = timeout_s;
   return out;

@@ -69,6 +69,16 @@ def chat(text, **more):
 
 
 class ServeTest(ProgramTest):
+    def test_a_response_format_beyond_the_limits_is_refused_before_it_is_encoded(self):
+        formats = [({"enum": list(range(100_000))}, "bytes, at most"),
+                   ({"type": "string", "maxLength": 10 ** 6}, "maxLength is 1000000")]
+        with Server(self) as server:
+            for schema, says in formats:
+                form = {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}
+                status, body = server.ask("POST", CHAT, chat("x", max_tokens=2, response_format=form))
+                self.assertEqual(status, 400)
+                self.assertIn(says, body["error"]["message"])
+
     def test_answers_as_generate_does(self):
         question = "What is the capital of France?"
         wanted = self.result("generate", "--prompt", question, "--temperature", "0",
