@@ -1,9 +1,12 @@
 #include "grammar/grammar_store.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
 #include "grammar/compilers.h"
+#include "grammar/limits.h"
+#include "grammar/warm_up.h"
 
 namespace fathom::grammar {
 namespace {
@@ -97,9 +100,13 @@ Result<std::shared_ptr<const StoredGrammar>> GrammarStore::compile(const Constra
     return std::make_shared<const StoredGrammar>(StoredGrammar{id, std::move(rest)});
   }
   FATHOM_ASSIGN(std::unique_ptr<Compilers> compilers, take_compilers());
+  const auto start = std::chrono::steady_clock::now();
   auto grammar = CompiledGrammar::compile(constraint, vocabulary_, *compilers);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   give_back(std::move(compilers));
   if (!grammar) return std::move(grammar).error();
+  // Whoever waited so long for the compile gets its masks with it.
+  warm_up(*grammar, std::min(took.count(), kMaxWarmUpSeconds));
   return std::make_shared<const StoredGrammar>(StoredGrammar{id, std::move(grammar).value()});
 }
 

@@ -49,6 +49,11 @@ bool MaskCache::find(std::span<const int32_t> key, std::span<uint32_t> mask) {
   return true;
 }
 
+bool MaskCache::has(std::span<const int32_t> key) const {
+  const std::lock_guard lock(mutex_);
+  return recent_.find(key) != recent_.end() || old_.find(key) != old_.end();
+}
+
 void MaskCache::insert(std::span<const int32_t> key, std::span<const uint32_t> mask) {
   const size_t bytes = size_of(key, mask);
   if (bytes > max_bytes_ / 2) return;

@@ -20,6 +20,7 @@ class MaskCache {
 
   // Copies the mask of `key` to `mask`; false: there is none.
   bool find(std::span<const int32_t> key, std::span<uint32_t> mask);
+  bool has(std::span<const int32_t> key) const;
   void insert(std::span<const int32_t> key, std::span<const uint32_t> mask);
   int64_t bytes() const;
 

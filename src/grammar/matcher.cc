@@ -52,6 +52,11 @@ Status Matcher::fill_mask(std::span<uint32_t> mask) {
   return Status();
 }
 
+bool Matcher::has_mask() {
+  return terminated_ || (state_key(*impl_, grammar_->vocabulary().max_token_bytes(), &key_) &&
+                         grammar_->masks().has(key_));
+}
+
 bool Matcher::accept(int32_t token) {
   if (terminated_) return false;
   bool accepted = false;

@@ -27,6 +27,8 @@ class Matcher {
   // where the text may end.  None once terminated().  Masks of states that some matcher of this
   // grammar was in are copied from the grammar's cache.
   Status fill_mask(std::span<uint32_t> mask);
+  // fill_mask() would copy: the mask of this state is there.
+  bool has_mask();
   // Takes the next token; false: it may not come here, and nothing changes.
   bool accept(int32_t token);
   // Takes back the last `n` accepted tokens, 0 <= n <= num_accepted().
@@ -42,7 +44,7 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::unique_ptr<xgrammar::GrammarMatcher> impl_;
-  std::vector<int32_t> key_;  // scratch of fill_mask
+  std::vector<int32_t> key_;  // scratch of fill_mask and has_mask
   int32_t num_accepted_ = 0;
   bool terminated_ = false;
 };

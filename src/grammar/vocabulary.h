@@ -31,6 +31,9 @@ class Vocabulary {
   // Words of a mask: bit i % 32 of word i / 32 is token i.
   size_t mask_words() const { return (static_cast<size_t>(size_) + 31) / 32; }
 
+  // Tokens of one character: first those of ASCII, mixed, then the others.
+  const std::vector<int32_t>& characters() const { return characters_; }
+
   const xgrammar::TokenizerInfo& info() const { return *info_; }  // for this folder
 
  private:
@@ -40,6 +43,7 @@ class Vocabulary {
   int32_t size_ = 0;
   int32_t end_token_ = 0;
   int32_t max_token_bytes_ = 0;
+  std::vector<int32_t> characters_;
 };
 
 }  // namespace fathom::grammar

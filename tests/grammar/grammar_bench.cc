@@ -1,6 +1,6 @@
 // What a grammar costs: time of a compile, of a token's mask, of taking a token.
 //
-//   grammar_bench TOKENIZER_JSON [ANSWERS [PART_OF_NAME]] [--check]
+//   grammar_bench TOKENIZER_JSON [ANSWERS [PART_OF_NAME | /REGEX/]] [--check]
 //
 // prints a table in Markdown; CPU time of one thread.  --check: every mask of a new state also
 // against what the matcher takes, token by token (minutes).
@@ -139,8 +139,9 @@ void run(const Case& one, const codec::Tokenizer& tokenizer, GrammarStore& store
 int main(int argc, char** argv) {
   using namespace fathom::grammar;
   if (argc < 2) {
-    std::fprintf(stderr,
-                 "usage: grammar_bench TOKENIZER_JSON [ANSWERS [PART_OF_NAME]] [--check]\n");
+    std::fprintf(
+        stderr,
+        "usage: grammar_bench TOKENIZER_JSON [ANSWERS [PART_OF_NAME | /REGEX/]] [--check]\n");
     return 2;
   }
   Options options;
@@ -162,7 +163,13 @@ int main(int argc, char** argv) {
       "| constraint | compile ms | mask us p50 | mean | p99 | max | new states | their us p50 | "
       "p99 | accept us p50 | tokens |\n");
   std::printf("|---|---|---|---|---|---|---|---|---|---|---|\n");
-  for (const Case& one : make_cases()) {
+  std::vector<Case> cases = make_cases();
+  const std::string& part = options.part_of_name;
+  if (part.size() > 2 && part.front() == '/' && part.back() == '/') {
+    const std::string regex = part.substr(1, part.size() - 2);
+    cases = {{part.c_str(), make_constraint(fathom::Constraint::Kind::kRegex, regex)}};
+  }
+  for (const Case& one : cases) {
     if (std::string(one.name).find(options.part_of_name) == std::string::npos) continue;
     run(one, *tokenizer, *store, *copies, writer, options);
   }

@@ -79,6 +79,22 @@ TEST_F(MatcherTest, ControlTokensNeverComeButTheMarkOfCallsMay) {
   EXPECT_TRUE(has(mask, *tokenizer_->find("｜DSML｜")));
 }
 
+// What a repetition with a length allows changes with every character: all of it is there before
+// the first answer.
+TEST_F(MatcherTest, MasksOfLengthsComeWithTheCompile) {
+  const char* patterns[] = {"[^\\n]{1,60}", "[a-z]{3,40} [0-9]{1,20}", "[^\\n]{1,200}"};
+  for (const char* pattern : patterns) {
+    const auto matcher = make(Kind::kRegex, pattern);
+    int known = 0, steps = 0;
+    for (; steps < 20; ++steps) {
+      known += matcher->has_mask() ? 1 : 0;
+      mask_of(*matcher);
+      ASSERT_TRUE(matcher->accept(token("a")));
+    }
+    EXPECT_EQ(known, steps) << pattern;
+  }
+}
+
 // Walks random texts of many kinds and takes parts back: masks are those of a fresh matcher.
 TEST_F(MatcherTest, RollbackGivesBackTheSameMasks) {
   const char* schemas[] = {
