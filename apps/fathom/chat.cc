@@ -111,7 +111,8 @@ class Chat {
 };
 
 Status chat(const ChatOptions& options) {
-  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
+  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine,
+                start_engine(options.engine, start_hooks(options.quiet)));
   return Chat(*engine, options).run();
 }
 

@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
@@ -61,6 +62,13 @@ Result<std::optional<PrefillMode>> choose_prefill(const EngineOptions& options) 
   return wrong_use(std::string(kName) + "=" + mode + ": not off (exact) or compact (replay)");
 }
 
+void tell_of_measuring(double seconds, bool again) {
+  std::fprintf(stderr,
+               "fathom: measuring what steps cost on this machine, about %.0f s, kept for the next "
+               "start%s\n",
+               seconds, again ? " (it was busy when it was measured before)" : "");
+}
+
 }  // namespace
 
 Result<fs::path> find_model(const std::string& model) {
@@ -78,7 +86,16 @@ Result<std::unique_ptr<Engine>> start_engine(const EngineOptions& options,
   FATHOM_ASSIGN(const fs::path dir, find_model(options.model));
   config.model = dir.string();
   config.cost_cache = cost_cache().string();
-  return assembly::assemble(config, hooks);
+  if (hooks.on_measure) return assembly::assemble(config, hooks);
+  assembly::Hooks telling = hooks;
+  telling.on_measure = tell_of_measuring;
+  return assembly::assemble(config, telling);
+}
+
+assembly::Hooks start_hooks(bool quiet) {
+  assembly::Hooks hooks;
+  if (quiet) hooks.on_measure = [](double, bool) {};
+  return hooks;
 }
 
 }  // namespace fathom::app

@@ -98,7 +98,8 @@ Status print_answers(const Engine& engine, const std::vector<std::optional<Answe
 Status generate(const GenerateOptions& options) {
   if (options.jsonl_in) return generate_jsonl(options);
   FATHOM_ASSIGN(const Question question, read_question(options));
-  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
+  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine,
+                start_engine(options.engine, start_hooks(options.quiet)));
   std::vector<std::optional<Answer>> answers;
   FATHOM_TRY(run_question(*engine, question, options.json, &answers));
   FATHOM_TRY(print_answers(*engine, answers, question, options.json));

@@ -148,7 +148,8 @@ Status report(const GenerateOptions& options, const Engine& engine, JsonlRun& ru
 Status generate_jsonl(const GenerateOptions& options) {
   FATHOM_ASSIGN(LineSource in, LineSource::open(*options.jsonl_in));
   FATHOM_ASSIGN(OutputFile out, OutputFile::create(options.jsonl_out.value_or("-")));
-  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(options.engine));
+  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine,
+                start_engine(options.engine, start_hooks(options.quiet)));
   JsonlRun run(*engine, options, in, out);
   FATHOM_TRY(run.run(count_lines(*options.jsonl_in)));
   FATHOM_TRY(out.commit());

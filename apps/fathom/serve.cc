@@ -118,7 +118,8 @@ Status serve(const ServeOptions& options) {
   FATHOM_ASSIGN(server::ApiKeys keys, load_keys(options));
   EngineOptions engine_options = options.engine;
   engine_options.measure_costs = engine_options.max_draft > 0;
-  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(engine_options));
+  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine,
+                start_engine(engine_options, start_hooks(options.quiet)));
   const NoSignalsForNewThreads guard;
   server::ServedModel model = served_model(*engine, options);
   server::TelemetryOptions telemetry_options = options.telemetry;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "assembly/draft_temperatures.h"
+#include "assembly/step_costs.h"
 #include "codec/engine_constraint.h"
 #include "codec/engram_classes.h"
 #include "device/cpu_features.h"
@@ -18,7 +19,6 @@
 #include "kvcache/prefix_hasher.h"
 #include "model/class_map.h"
 #include "model/config_json.h"
-#include "runner/cost_table.h"
 #include "weights/hub.h"
 
 namespace fathom::assembly {
@@ -196,21 +196,6 @@ fs::path cost_file(const Instance& instance, const Config& config, const BlockKe
   return fs::path(config.cost_cache) / (to_string(kvcache::namespace_key(parts)) + ".txt");
 }
 
-// From its file; else measured now, if that is wanted.  A file that cannot be written is no error:
-// the next start measures again.
-Result<StepCosts> load_costs(const fs::path& file, bool may_measure, bool may_read,
-                             Executor& executor, const runner::CostMeasurement& measurement) {
-  if (!file.empty() && may_read) {
-    Result<StepCosts> known = runner::read_cost_table(file);
-    if (known) return known;
-  }
-  if (!may_measure) return StepCosts();
-  if (file.empty()) return runner::measure_costs(executor, measurement);
-  FATHOM_ASSIGN(StepCosts table, runner::measure_costs(executor, measurement));
-  static_cast<void>(runner::write_cost_table(file, table));
-  return table;
-}
-
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -272,18 +257,21 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
                                                .accept_hook = hooks.accept_hook,
                                                .grammars = instance.grammars.get()}));
   loop.scheduler.decode_latency_target_s = options.step_latency_target_ms / 1000;
-  FATHOM_ASSIGN(loop.scheduler.costs,
-                load_costs(cost_file(instance, options, loop.scheduler.namespace_key),
-                           options.measure_costs || options.step_latency_target_ms > 0,
-                           !hooks.measure_again, *executor,
-                           {.max_rows = options.chunk_tokens,
-                            .num_slots = options.max_batch,
-                            .num_blocks = loop.scheduler.num_blocks,
-                            .block_tokens = loop.scheduler.block_tokens,
-                            .max_context = config.max_position_embeddings,
-                            .vocab_size = config.vocab_size,
-                            .max_draft = instance.max_draft,
-                            .budget_s = options.step_latency_target_ms > 0 ? 20.0 : 6.0}));
+  StepCostSource costs;
+  costs.file = cost_file(instance, options, loop.scheduler.namespace_key);
+  costs.may_measure = options.measure_costs || options.step_latency_target_ms > 0;
+  costs.measure_again = hooks.measure_again;
+  costs.load = machine_load();
+  costs.on_measure = hooks.on_measure;
+  costs.measurement = {.max_rows = options.chunk_tokens,
+                       .num_slots = options.max_batch,
+                       .num_blocks = loop.scheduler.num_blocks,
+                       .block_tokens = loop.scheduler.block_tokens,
+                       .max_context = config.max_position_embeddings,
+                       .vocab_size = config.vocab_size,
+                       .max_draft = instance.max_draft,
+                       .budget_s = options.step_latency_target_ms > 0 ? 20.0 : 6.0};
+  FATHOM_ASSIGN(loop.scheduler.costs, load_step_costs(costs, *executor));
   instance.executor = executor.get();
   return std::unique_ptr<fathom::Engine>(
       std::make_unique<engine::EngineLoop>(loop, std::move(executor)));

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "assembly/step_costs.h"
 #include "codec/tokenizer.h"
 #include "fathom/config.h"
 #include "fathom/engine.h"
@@ -49,6 +50,7 @@ struct Hooks {
   bool raw_confidences = false;  // of drafts, as if they had never been calibrated
   bool measure_again = false;    // what steps cost, whatever is kept
   runner::AcceptHook accept_hook = nullptr;
+  MeasureHook on_measure = nullptr;  // thread: that of the call
 };
 
 // Errors as open_engine() in include/fathom/open_engine.h; they name options as the command line

@@ -12,7 +12,8 @@
 namespace fathom::runner {
 namespace {
 
-constexpr const char* kFirstLine = "fathom cost table 2: kind context rows seconds";
+constexpr const char* kFirstLine = "fathom cost table 3: kind context rows seconds";
+constexpr double kBusy = 0.5, kMuchLess = 3;  // loads
 constexpr size_t kMostPoints = 512;
 
 Status damaged(const std::filesystem::path& file, const std::string& what) {
@@ -47,12 +48,22 @@ bool follows(const CostTable& table, const CostPoint& next) {
 
 }  // namespace
 
-Result<StepCosts> read_cost_table(const std::filesystem::path& file) {
+bool is_from_busier_machine(const KeptCosts& kept, double load_now) {
+  return kept.load > kBusy && load_now * kMuchLess < kept.load;
+}
+
+Result<KeptCosts> read_cost_table(const std::filesystem::path& file) {
   std::ifstream in(file);
   if (!in) return Status(StatusCode::kNotFound, file.string() + ": no such file");
   std::string line;
   if (!std::getline(in, line) || line != kFirstLine) return damaged(file, "not a cost table");
-  StepCosts costs;
+  KeptCosts kept;
+  int end = 0;
+  if (!std::getline(in, line) || std::sscanf(line.c_str(), "load %lf%n", &kept.load, &end) != 1 ||
+      static_cast<size_t>(end) != line.size() || !(kept.load >= 0) || !std::isfinite(kept.load)) {
+    return damaged(file, "it does not say the load of its machine");
+  }
+  StepCosts& costs = kept.costs;
   size_t num_points = 0;
   while (std::getline(in, line)) {
     char name[8] = {};
@@ -85,10 +96,10 @@ Result<StepCosts> read_cost_table(const std::filesystem::path& file) {
                                         [&](const CostPoint& p) { return p.context == first; });
     if (std::ssize(table) % num_rows != 0) return damaged(file, "its last lines are missing");
   }
-  return costs;
+  return kept;
 }
 
-Status write_cost_table(const std::filesystem::path& file, const StepCosts& costs) {
+Status write_cost_table(const std::filesystem::path& file, const KeptCosts& kept) {
   std::error_code ec;
   std::filesystem::create_directories(file.parent_path(), ec);
   const std::filesystem::path part = file.string() + ".part";
@@ -96,8 +107,10 @@ Status write_cost_table(const std::filesystem::path& file, const StepCosts& cost
     std::ofstream out(part, std::ios::trunc);
     out << kFirstLine << '\n';
     char line[80];
+    std::snprintf(line, sizeof line, "load %.2f\n", kept.load);
+    out << line;
     for (const NamedTable& named : kTables) {
-      for (const CostPoint& p : costs.*(named.table)) {
+      for (const CostPoint& p : kept.costs.*(named.table)) {
         std::snprintf(line, sizeof line, "%s %lld %lld %.9g\n", named.name,
                       static_cast<long long>(p.context), static_cast<long long>(p.rows), p.seconds);
         out << line;

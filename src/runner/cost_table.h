@@ -27,9 +27,21 @@ struct CostMeasurement {
 // step; kInvalidArgument if not one block can be used.
 Result<StepCosts> measure_costs(Executor& executor, const CostMeasurement& measurement);
 
+// A table and the load of its machine just before it was measured: threads that ran or waited, a
+// CPU.
+struct KeptCosts {
+  StepCosts costs;
+  double load = 0;
+};
+
+// Whether the machine was busy with other things then and is much less so now.  What is measured
+// beside others is not only slower, which the steps that run correct: its long steps, which are
+// interrupted more, stand badly beside its short ones.
+bool is_from_busier_machine(const KeptCosts& kept, double load_now);
+
 // A text file of our own. Reading checks everything: kNotFound if there is no file, kDataLoss if it
 // is not such a table. Writing makes folders and replaces the file at once.
-Result<StepCosts> read_cost_table(const std::filesystem::path& file);
-Status write_cost_table(const std::filesystem::path& file, const StepCosts& costs);
+Result<KeptCosts> read_cost_table(const std::filesystem::path& file);
+Status write_cost_table(const std::filesystem::path& file, const KeptCosts& kept);
 
 }  // namespace fathom::runner

@@ -139,20 +139,31 @@ TEST_F(CostTableFile, ComesBackAsItWasWritten) {
       .chunks = {{1, 0.00123}, {2, 0.00123}, {512, 4.5}},
       .decodes = {{1, 0.1, 256}, {6, 0.2, 256}, {1, 0.1, 4096}, {6, 0.3, 4096}},
       .drafts = {{1, 0.01}, {4, 0.02}}};
-  ASSERT_TRUE(write_cost_table(file_, costs).ok());
-  const Result<StepCosts> again = read_cost_table(file_);
+  ASSERT_TRUE(write_cost_table(file_, {costs, 1.25}).ok());
+  const Result<KeptCosts> again = read_cost_table(file_);
   ASSERT_TRUE(again.has_value()) << again.error().to_string();
-  EXPECT_EQ(*again, costs);
+  EXPECT_EQ(again->costs, costs);
+  EXPECT_EQ(again->load, 1.25);
+}
+
+TEST(KeptCosts, AreMeasuredAgainOnlyWhereAMachineThatWasBusyIsQuiet) {
+  EXPECT_TRUE(is_from_busier_machine({.costs = {}, .load = 4}, 0.5));
+  EXPECT_TRUE(is_from_busier_machine({.costs = {}, .load = 0.6}, 0));
+  EXPECT_FALSE(is_from_busier_machine({.costs = {}, .load = 4}, 1.5));  // not much quieter
+  EXPECT_FALSE(is_from_busier_machine({.costs = {}, .load = 0.5}, 0));  // was quiet
+  EXPECT_FALSE(is_from_busier_machine({.costs = {}, .load = 0}, 4));
 }
 
 TEST_F(CostTableFile, AFileThatIsNotOneIsRefused) {
   EXPECT_EQ(read_cost_table(file_).error().code(), StatusCode::kNotFound);
-  const std::string head = "fathom cost table 2: kind context rows seconds\n";
-  const std::string chunk = head + "chunk 0 1 0.1\n";
+  const std::string first = "fathom cost table 3: kind context rows seconds\n";
+  const std::string head = first + "load 0.5\n", chunk = head + "chunk 0 1 0.1\n";
   ASSERT_NO_FATAL_FAILURE(write(chunk));
   EXPECT_TRUE(read_cost_table(file_).has_value());
   for (const std::string& body :
-       {std::string("x"), head, head + "chunk\n", head + "chunk 0 1\n", head + "chunk 0 1 0.1 2\n",
+       {std::string("x"), first, first + "chunk 0 1 0.1\n", first + "load -1\nchunk 0 1 0.1\n",
+        first + "load nan\nchunk 0 1 0.1\n", first + "load 1 2\nchunk 0 1 0.1\n", head,
+        head + "chunk\n", head + "chunk 0 1\n", head + "chunk 0 1 0.1 2\n",
         head + "piece 0 1 0.1\n", head + "chunk 0 0 0.1\n", head + "chunk 0 1 -0.1\n",
         head + "chunk 0 1 nan\n", head + "chunk 0 1 inf\n", head + "chunk -1 1 0.1\n",
         chunk + "chunk 0 1 0.2\n", chunk + "chunk 0 2 0.05\n", chunk + "\n",
@@ -162,7 +173,7 @@ TEST_F(CostTableFile, AFileThatIsNotOneIsRefused) {
         chunk + "decode 9 1 0.1\ndecode 99 2 0.1\n", chunk + "decode 9 1 0.1\ndecode 99 1 0.05\n",
         chunk + "decode 99 1 0.1\ndecode 9 1 0.1\n"}) {
     write(body);
-    const Result<StepCosts> costs = read_cost_table(file_);
+    const Result<KeptCosts> costs = read_cost_table(file_);
     ASSERT_FALSE(costs.has_value()) << body;
     EXPECT_EQ(costs.error().code(), StatusCode::kDataLoss) << body;
   }
@@ -175,7 +186,7 @@ TEST_F(CostTableFile, AFileThatIsNotOneIsRefused) {
 TEST_F(CostTableFile, AFolderThatCannotBeWrittenIsAnError) {
   std::filesystem::create_directories(folder_);
   std::ofstream(folder_ / "a") << "a file, not a folder";
-  EXPECT_FALSE(write_cost_table(file_, StepCosts()).ok());
+  EXPECT_FALSE(write_cost_table(file_, {}).ok());
 }
 
 }  // namespace
