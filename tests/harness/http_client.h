@@ -97,10 +97,10 @@ class HttpClient {
     return ask("POST", path, body, headers);
   }
 
-  // The next answer on the connection.
-  Reply read_reply(bool has_body = true) {
+  // The next answer on the connection; `timeout_ms` for its head.
+  Reply read_reply(bool has_body = true, int timeout_ms = 5000) {
     Reply reply;
-    if (!wait_for("\r\n\r\n")) return reply;
+    if (!wait_for("\r\n\r\n", timeout_ms)) return reply;
     const size_t head = seen_.find("\r\n\r\n") + 4;
     reply.headers = seen_.substr(0, head);
     seen_.erase(0, head);
