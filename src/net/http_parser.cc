@@ -60,7 +60,8 @@ class HttpParser::Beast : public http::basic_parser<true> {
   bool has_body = false;
   bool begun = false;
   bool head_reported = false;
-  int refused = 0;  // status, if one of the functions below refused
+  size_t head_bytes = 0;  // taken so far
+  int refused = 0;        // status, if one of the functions below refused
 
  private:
   void on_request_impl(http::verb, beast::string_view method, beast::string_view raw_target,
@@ -196,6 +197,10 @@ HttpParser::Outcome HttpParser::parse(std::string_view* bytes) {
       }
     }
     bytes->remove_prefix(used);
+    if (!b.head_reported) b.head_bytes += used;
+    // Beast limits the request line and the headers together, or each, by how they arrive.
+    if (!b.head_reported && b.head_bytes > limits_.max_header_bytes) b.refused = 431;
+    if (b.refused == 431 && !ec) ec = http::make_error_code(http::error::header_limit);
     if (ec == http::error::need_more) {
       // Beast wants lines whole, also those between chunks, which it does not limit.
       if (bytes->size() > limits_.max_header_bytes) {

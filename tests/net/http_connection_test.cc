@@ -136,6 +136,8 @@ TEST_F(HttpConnectionTest, HoldsToItsLimits) {
   rules_.limits.max_headers = 10;
   rules_.limits.max_body_bytes = 50;
   EXPECT_EQ(refusal("GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(2000, 'a')), 431);
+  // 1001 bytes, request line and all, in one piece.
+  EXPECT_EQ(refusal("GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(969, 'a') + "\r\n\r\n"), 431);
   EXPECT_EQ(refusal("GET /" + std::string(2000, 'a')), 431);
   EXPECT_EQ(refusal("GET /" + std::string(200, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n"), 414);
   std::string many = "GET / HTTP/1.1\r\nHost: x\r\n";
