@@ -42,6 +42,8 @@ struct Batch {
   std::vector<Segment> segments;
   // Keep the draft windows up to date: whoever drafts sets it in every batch.
   bool keep_draft_rows = false;
+  // Of each row of logits only the likeliest token is wanted: the logits stay on the device.
+  bool takes_likeliest = false;
 };
 
 // Decoder layers run on the positions from here to the segment's end; its end: on none.

@@ -26,10 +26,11 @@ ForwardPass::ForwardPass(const Model& model)
   }
 }
 
-Status ForwardPass::run(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
+Status ForwardPass::run(const Batch& batch, std::span<float> logits, std::span<int32_t> likeliest,
+                        LayerProbe* probe) {
   const auto pass = [&] {
     collect_rows(batch);
-    if (encoder_.num_rows > 0) run_rows(batch, logits, probe);
+    if (encoder_.num_rows > 0) run_rows(batch, logits, likeliest, probe);
   };
   const std::optional<uint64_t> shape = probe == nullptr ? shape_of(batch) : std::nullopt;
   if (shape) {
@@ -40,7 +41,8 @@ Status ForwardPass::run(const Batch& batch, std::span<float> logits, LayerProbe*
   return stream_->synchronize();
 }
 
-void ForwardPass::run_rows(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
+void ForwardPass::run_rows(const Batch& batch, std::span<float> logits,
+                           std::span<int32_t> likeliest, LayerProbe* probe) {
   embed();
   Bf16* x = ws_.x[0].data();
   float* pre = ws_.pre[0].data();
@@ -62,7 +64,7 @@ void ForwardPass::run_rows(const Batch& batch, std::span<float> logits, LayerPro
     run_layer(l, rows, x, pre, probe);
   }
   if (batch.keep_draft_rows) store_draft_rows();
-  head(batch, rows, x, pre, logits);
+  head(batch, rows, x, pre, logits, likeliest);
 }
 
 void ForwardPass::embed() {
@@ -220,13 +222,27 @@ int64_t ForwardPass::gather_head_rows(const Batch& batch, const RowSet& rows, Bf
 }
 
 void ForwardPass::head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre,
-                       std::span<float> logits) {
+                       std::span<float> logits, std::span<int32_t> likeliest) {
   const int64_t n = gather_head_rows(batch, rows, x, pre);
-  FATHOM_CHECK(logits.size() >= static_cast<size_t>(n * c_.vocab_size)) << logits.size();
+  const auto room =
+      batch.takes_likeliest ? std::ssize(likeliest) : std::ssize(logits) / c_.vocab_size;
+  FATHOM_CHECK(room >= n) << room << " rows of logits, not " << n;
   if (n == 0) return;
   Bf16* u = ws_.u.get(n * c_.hidden_size);
   hc_in(n, ws_.head_x.data(), ws_.head_pre.data(), m_.weights_.norm, u);
-  project_to_host(u, n, m_.weights_.head, logits);
+  if (!batch.takes_likeliest) {
+    project_to_host(u, n, m_.weights_.head, logits);
+    return;
+  }
+  float* kept = ws_.logits.get(n * c_.vocab_size);
+  project(u, n, m_.weights_.head, kept);
+  ops_.run(kernels::RowBestArgs{.a = kept,
+                                .a_row = nullptr,
+                                .b = nullptr,
+                                .best = stream_->output(likeliest.data(), n),
+                                .num_rows = n,
+                                .width = c_.vocab_size,
+                                .stream = stream_});
 }
 
 // fp32 rows of the host from bf16 rows.

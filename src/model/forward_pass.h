@@ -48,7 +48,9 @@ class ForwardPass {
  public:
   explicit ForwardPass(const Model& model);
 
-  Status run(const Batch& batch, std::span<float> logits, LayerProbe* probe);
+  // `likeliest`: of a batch with takes_likeliest, which has no use for `logits`.
+  Status run(const Batch& batch, std::span<float> logits, std::span<int32_t> likeliest,
+             LayerProbe* probe);
   Status run_draft(std::span<const DraftSegment> segments, DraftSampler& sampler,
                    std::span<Draft> drafts);
 
@@ -63,7 +65,8 @@ class ForwardPass {
   void fill_rope(const std::vector<int64_t>& positions, bool compressed, RopeTable& out);
 
   // ---- forward_pass.cc: layers, the border between encoder and decoder, the head
-  void run_rows(const Batch& batch, std::span<float> logits, LayerProbe* probe);
+  void run_rows(const Batch& batch, std::span<float> logits, std::span<int32_t> likeliest,
+                LayerProbe* probe);
   void embed();
   void embed_rows(int64_t n, const Bf16* const* given);
   void run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, LayerProbe* probe);
@@ -73,7 +76,8 @@ class ForwardPass {
   void enter_decoder();
   void write_global_rows(int32_t layer, const Bf16* x, const float* pre);
   int64_t gather_head_rows(const Batch& batch, const RowSet& rows, Bf16* x, float* pre);
-  void head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre, std::span<float> logits);
+  void head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre, std::span<float> logits,
+            std::span<int32_t> likeliest);
   void project(const Bf16* x, int64_t n, const WeightMatrix& w, float* y);
   void project_to_host(const Bf16* x, int64_t n, const WeightMatrix& w, std::span<float> y);
   void hc_in(int64_t num_rows, const Bf16* x, const float* pre, const uint8_t* norm, Bf16* u);

@@ -19,8 +19,9 @@ std::optional<uint64_t> ForwardPass::shape_of(const Batch& batch) const {
     num_alike += s.decoder_floor == s.window_floor ? 1 : 0;
   }
   if (num_rows == 0 || num_rows > kRowsMost) return std::nullopt;
-  uint64_t shape = batch.keep_draft_rows ? 1 : 0;
+  uint64_t shape = batch.keep_draft_rows ? 1 : 0;  // first: forward_draft.cc begins with others
   const auto add = [&](int64_t n) { shape = shape * 1099511628211u + static_cast<uint64_t>(n); };
+  add(batch.takes_likeliest ? 1 : 0);
   add(num_rows);
   add(num_runs);
   add(num_alike);

@@ -84,7 +84,14 @@ void Model::set_history(std::byte* state, int64_t position, std::span<int32_t> i
 
 Status Model::forward(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
   FATHOM_CHECK(!batch.keep_draft_rows || config_.num_draft_stages > 0) << "no draft module";
-  return pass_->run(batch, logits, probe);
+  FATHOM_CHECK(!batch.takes_likeliest) << "a batch without logits";
+  return pass_->run(batch, logits, {}, probe);
+}
+
+Status Model::forward_likeliest(const Batch& batch, std::span<int32_t> likeliest) {
+  FATHOM_CHECK(!batch.keep_draft_rows || config_.num_draft_stages > 0) << "no draft module";
+  FATHOM_CHECK(batch.takes_likeliest) << "a batch with logits";
+  return pass_->run(batch, {}, likeliest, nullptr);
 }
 
 int32_t Model::max_drafts() const {

@@ -57,6 +57,9 @@ class Model {
   // range and blocks present (the caller checks requests).  An error is one of the device: every
   // later call fails too.
   Status forward(const Batch& batch, std::span<float> logits, LayerProbe* probe = nullptr);
+  // Of a batch with takes_likeliest: of each row of logits the lowest id of the greatest; -1 if one
+  // is NaN, or all are -inf.
+  Status forward_likeliest(const Batch& batch, std::span<int32_t> likeliest);
 
   // Drafts a sequence may have in one round; 0: the model has no draft module.
   int32_t max_drafts() const;

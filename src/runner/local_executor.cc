@@ -148,7 +148,12 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
   batch.keep_draft_rows = max_draft_ > 0;
   const auto vocab = static_cast<size_t>(model_.config().vocab_size);
   const auto num_logits = static_cast<size_t>(model::Model::num_logit_rows(batch));
-  if (logits_.size() < num_logits * vocab) logits_.resize(num_logits * vocab);
+  batch.takes_likeliest = takes_likeliest(plan);
+  if (batch.takes_likeliest) {
+    likeliest_.resize(std::max(likeliest_.size(), num_logits));
+  } else if (logits_.size() < num_logits * vocab) {
+    logits_.resize(num_logits * vocab);
+  }
   // Which tokens may come depends on those before only, so it is worked out beside the forward.
   for (const SegmentPlan& s : plan.segments) {
     const Slot& slot = slots_[static_cast<size_t>(s.slot)];
@@ -156,11 +161,16 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
   }
   masks_.start();
   Status forward;
-  if (!batch.segments.empty()) forward = model_.forward(batch, logits_);
+  if (!batch.segments.empty()) {
+    forward = batch.takes_likeliest ? model_.forward_likeliest(batch, likeliest_)
+                                    : model_.forward(batch, logits_);
+  }
   masks_.wait();
   FATHOM_TRY(std::move(forward));
 
-  auto rest = std::span<const float>(logits_);
+  RowChoices all{logits_, {}};
+  if (batch.takes_likeliest) all = {{}, likeliest_};
+  size_t first = 0;  // row of the segment
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const SegmentPlan& s = plan.segments[i];
     const auto rows = static_cast<size_t>(batch.segments[i].num_logits);
@@ -171,13 +181,13 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
     }
     if (max_draft_ > 0) slot.draft_rows.add(batch.segments[i]);
     if (!s.continues) slot.position = s.end();
-    if (s.prompt_logprobs >= 0) add_prompt_logprobs(plan, s, rest.first(rows * vocab), result);
+    if (s.prompt_logprobs >= 0)
+      add_prompt_logprobs(plan, s, all.rows(first, rows, vocab).logits, result);
     const size_t num_sampled = s.continues ? rows : 1;
     if (s.sample && rows > 0) {
-      sample(s, num_drafts_[i], rest.subspan((rows - num_sampled) * vocab, num_sampled * vocab),
-             result);
+      sample(s, num_drafts_[i], all.rows(first + rows - num_sampled, num_sampled, vocab), result);
     }
-    rest = rest.subspan(rows * vocab);
+    first += rows;
   }
   FATHOM_TRY(draft(plan, result));
   return save(plan, result);
@@ -246,15 +256,14 @@ void LocalExecutor::start_guide(const SlotStart& start, Slot& slot) const {
   }
 }
 
-void LocalExecutor::sample(const SegmentPlan& plan, int32_t num_drafts,
-                           std::span<const float> logits, StepResult& result) {
+void LocalExecutor::sample(const SegmentPlan& plan, int32_t num_drafts, const RowChoices& rows,
+                           StepResult& result) {
   Slot& slot = slots_[static_cast<size_t>(plan.slot)];
   int32_t num_accepted = 0;
   if (plan.continues) {
-    num_accepted = sampler_.verify(slot, plan.slot, num_drafts, logits, result.tokens);
+    num_accepted = sampler_.verify(slot, plan.slot, num_drafts, rows, result.tokens);
   } else {
-    result.tokens.push_back(
-        sampler_.sample(slot, plan.slot, plan.end(), logits, plan.forced_token));
+    result.tokens.push_back(sampler_.sample(slot, plan.slot, plan.end(), rows, plan.forced_token));
   }
   if (!result.tokens.back().error.ok()) return;
   if (num_drafts > 0 || plan.next_drafts > 0) {

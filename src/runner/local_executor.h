@@ -69,7 +69,7 @@ class LocalExecutor : public Executor {
   Status carry_out(const StepPlan& plan, StepResult& result);
   void prepare(const StepPlan& plan);
   void start_guide(const SlotStart& start, Slot& slot) const;
-  void sample(const SegmentPlan& plan, int32_t num_drafts, std::span<const float> logits,
+  void sample(const SegmentPlan& plan, int32_t num_drafts, const RowChoices& rows,
               StepResult& result);
   Status draft(const StepPlan& plan, StepResult& result);
   void add_prompt_logprobs(const StepPlan& plan, const SegmentPlan& segment,
@@ -78,6 +78,7 @@ class LocalExecutor : public Executor {
 
   // ---- executor_batch.cc
   void choose_drafts(const StepPlan& plan);
+  bool takes_likeliest(const StepPlan& plan) const;
   model::Segment bind(const StepPlan& plan, const SegmentPlan& segment, int32_t num_drafts);
   void bind_ids(const StepPlan& plan, const SegmentPlan& segment, int32_t num_drafts);
   static void bind_media(Slot& slot, model::Segment& segment);
@@ -98,6 +99,7 @@ class LocalExecutor : public Executor {
   std::unordered_map<ImageId, std::vector<std::byte>> images_;
   std::atomic<int64_t> image_bytes_{0};
   std::vector<float> logits_;
+  std::vector<int32_t> likeliest_;  // of a batch that wants no logits
   model::Batch batch_;
 
   std::mutex mutex_;  // guards what follows

@@ -28,16 +28,19 @@ SlotSampler::SlotSampler(int32_t vocab_size, AcceptHook accept_hook)
       accept_hook_(std::move(accept_hook)) {}
 
 // slot.output has the drafts behind which the token is drawn.
-Result<sampler::Sample> SlotSampler::draw(Slot& slot, int64_t position,
-                                          std::span<const float> logits, int32_t num_drafts,
-                                          bool with_logprobs) {
+Result<sampler::Sample> SlotSampler::draw(Slot& slot, int64_t position, const RowChoices& row,
+                                          int32_t num_drafts, bool with_logprobs) {
+  if (!row.likeliest.empty()) {
+    if (row.likeliest[0] < 0) return nan_error(position - 1);
+    return sampler::Sample{.id = row.likeliest[0], .logprob = 0, .top = {}};
+  }
   std::span<const uint32_t> mask;
   if (slot.guide != nullptr) {
     FATHOM_TRY(Status(slot.guide->status(num_drafts)));
     mask = slot.guide->mask(num_drafts);
   }
-  return sampler_.sample(logits, slot.params, slot.seed, position, {slot.prompt, slot.output}, mask,
-                         forbidden_ends(slot, num_drafts), with_logprobs);
+  return sampler_.sample(row.logits, slot.params, slot.seed, position, {slot.prompt, slot.output},
+                         mask, forbidden_ends(slot, num_drafts), with_logprobs);
 }
 
 SampledToken SlotSampler::note_error(Slot& slot, SampledToken out, Status error) {
@@ -60,8 +63,8 @@ void SlotSampler::note_token(Slot& slot, int32_t token) {
   slot.output.push_back(token);
 }
 
-SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position,
-                                 std::span<const float> logits, int32_t forced) {
+SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position, const RowChoices& row,
+                                 int32_t forced) {
   SampledToken out{.slot = id};
   if (slot.guide != nullptr && slot.guide->ended()) {
     // A row of a step that was planned before the end was known; nobody sees it.
@@ -74,7 +77,7 @@ SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position,
   if (forced >= 0) {
     out.token = forced;
     if (slot.params.logprobs >= 0) {
-      sampler::Sample raw = sampler::raw_logprobs(logits, out.token, slot.params.logprobs);
+      sampler::Sample raw = sampler::raw_logprobs(row.logits, out.token, slot.params.logprobs);
       out.logprob = raw.logprob;
       out.top = std::move(raw.top);
       if (std::isnan(out.logprob)) {
@@ -82,7 +85,7 @@ SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position,
       }
     }
   } else {
-    Result<sampler::Sample> drawn = draw(slot, position, logits, 0, true);
+    Result<sampler::Sample> drawn = draw(slot, position, row, 0, true);
     if (!drawn) return note_error(slot, std::move(out), std::move(drawn).error());
     out.token = drawn->id;
     out.logprob = drawn->logprob;
@@ -98,8 +101,8 @@ SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position,
   return out;
 }
 
-int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts,
-                            std::span<const float> logits, std::vector<SampledToken>& tokens) {
+int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts, const RowChoices& rows,
+                            std::vector<SampledToken>& tokens) {
   const int32_t set_by_hook = accept_hook_ ? accept_hook_(id, num_drafts) : -1;
   // After the last of its drafts a grammar may be at its end; an earlier one cannot be.
   const bool last_draft_ends = slot.guide != nullptr && slot.guide->ended();
@@ -111,8 +114,8 @@ int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts,
     SampledToken out{.slot = id};
     const int32_t r = num_accepted;
     const int64_t position = ++slot.position;
-    Result<sampler::Sample> drawn = draw(
-        slot, position, logits.subspan(static_cast<size_t>(r) * vocab_size_, vocab_size_), r, true);
+    Result<sampler::Sample> drawn =
+        draw(slot, position, rows.rows(static_cast<size_t>(r), 1, vocab_size_), r, true);
     if (!drawn) {
       tokens.push_back(note_error(slot, std::move(out), std::move(drawn).error()));
       break;
@@ -146,7 +149,7 @@ int32_t SlotSampler::draft(Slot& slot, std::span<const float> logits) {
   const auto n = static_cast<int32_t>(slot.drafts.size());
   if (drafts_end(slot)) return -1;
   if (slot.guide != nullptr) slot.guide->fill();
-  const Result<sampler::Sample> drawn = draw(slot, slot.position + 1 + n, logits, n, false);
+  const Result<sampler::Sample> drawn = draw(slot, slot.position + 1 + n, {logits, {}}, n, false);
   if (!drawn) return -1;
   if (slot.guide != nullptr && !slot.guide->draft(drawn->id)) return -1;
   return add_draft(slot, drawn->id);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "harness/kernel_harness.h"
 #include "harness/random_values.h"
@@ -46,6 +47,15 @@ TEST(RowBest, IsTheLowestOfTheGreatest) {
         EXPECT_EQ(best[static_cast<size_t>(t)], has_nan ? -1 : want)
             << kernel.name << ", width " << width << ", row " << t;
       }
+      // Alone, a row gives what it gives with zeros.
+      std::vector<int32_t> alone(kRows, -7), with_zeros(kRows, -8);
+      const std::vector<float> zeros(a.size());
+      std::iota(a_row.begin(), a_row.end(), 0);
+      harness::run_kernel(
+          kernel, {a.data(), a_row.data(), zeros.data(), with_zeros.data(), kRows, width, nullptr});
+      harness::run_kernel(kernel,
+                          {a.data(), nullptr, nullptr, alone.data(), kRows, width, nullptr});
+      EXPECT_EQ(alone, with_zeros) << kernel.name << ", width " << width;
     }
   }
 }

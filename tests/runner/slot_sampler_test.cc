@@ -53,7 +53,7 @@ int32_t verify(SlotSampler& sampler, Slot& slot, std::vector<SampledToken>& toke
   };
   add(slot.last_token);
   for (const int32_t token : slot.drafts) add(token);
-  return sampler.verify(slot, 0, static_cast<int32_t>(slot.drafts.size()), rows, tokens);
+  return sampler.verify(slot, 0, static_cast<int32_t>(slot.drafts.size()), {rows, {}}, tokens);
 }
 
 double chi_square(std::span<const int64_t> counts, std::span<const double> shares) {
@@ -85,7 +85,7 @@ TEST(SlotSampler, SequencesAreThoseOfPlainSamplingForEveryDraftLength) {
     Slot plain = make_slot(seed, kTokens);
     while (plain.num_left() > 0) {
       const Row row = logits_after(plain.last_token, 0);
-      const SampledToken token = sampler.sample(plain, 0, ++plain.position, row, -1);
+      const SampledToken token = sampler.sample(plain, 0, ++plain.position, {row, {}}, -1);
       ASSERT_TRUE(token.error.ok());
     }
     for (int32_t max_draft = 1; max_draft <= 5; ++max_draft) {
@@ -145,7 +145,7 @@ TEST(SlotSampler, TheBiasedExampleIsNotBiased) {
     ASSERT_GE(sampler.draft(slot, q), 0);
     slot.output.clear();
     tokens.clear();
-    num_accepted += sampler.verify(slot, 0, 1, rows, tokens);
+    num_accepted += sampler.verify(slot, 0, 1, {rows, {}}, tokens);
     ++first[static_cast<size_t>(tokens[0].token)];
     if (tokens.size() == 2) ++bonus[static_cast<size_t>(tokens[1].token)];
   }

@@ -30,14 +30,14 @@ __device__ Key warp_greatest(Key key) {
 __global__ void __launch_bounds__(kThreads) row_best_kernel(RowBestArgs args) {
   __shared__ Key warps[kThreads / cuda::kWarp];
   const int64_t t = blockIdx.x;
-  const float* a = args.a + args.a_row[t] * args.width;
-  const float* b = args.b + t * args.width;
+  const float* a = args.a + (args.a_row == nullptr ? t : args.a_row[t]) * args.width;
+  const float* b = args.b == nullptr ? nullptr : args.b + t * args.width;
   Key best = 0;
   for (int64_t base = threadIdx.x; base < args.width; base += kThreads * kUnroll) {
 #pragma unroll
     for (int k = 0; k < kUnroll; ++k) {
       const int64_t i = base + k * kThreads;
-      if (i < args.width) best = greater(best, key_of(a[i] + b[i], i));
+      if (i < args.width) best = greater(best, key_of(b == nullptr ? a[i] : a[i] + b[i], i));
     }
   }
   best = warp_greatest(best);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-int32_t best_of(const float* a, const float* b, int64_t width) {
+template <class At>
+int32_t best_of(const At& at, int64_t width) {
   constexpr int64_t kLanes = 16;
   float best[kLanes];
   uint32_t nan[kLanes] = {};
@@ -21,29 +22,32 @@ int32_t best_of(const float* a, const float* b, int64_t width) {
   };
   int64_t i = 0;
   for (; i + kLanes <= width; i += kLanes) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) take(lane, a[i + lane] + b[i + lane]);
+    for (int64_t lane = 0; lane < kLanes; ++lane) take(lane, at(i + lane));
   }
-  for (; i < width; ++i) take(0, a[i] + b[i]);
+  for (; i < width; ++i) take(0, at(i));
   float greatest = kNone;
   for (int64_t lane = 0; lane < kLanes; ++lane) {
     if (nan[lane] != 0) return -1;
     greatest = best[lane] > greatest ? best[lane] : greatest;
   }
   if (greatest == kNone) return -1;
-  for (i = 0; a[i] + b[i] != greatest;) ++i;
+  for (i = 0; at(i) != greatest;) ++i;
   return static_cast<int32_t>(i);
 }
 
 }  // namespace
 
 void row_best_reference(const RowBestArgs& args) {
-  for_row_ranges(
-      *args.stream, args.num_rows, args.width / 4 + 1, [&](int64_t first, int64_t last, int) {
-        for (int64_t t = first; t < last; ++t) {
-          args.best[t] =
-              best_of(args.a + args.a_row[t] * args.width, args.b + t * args.width, args.width);
-        }
-      });
+  const auto best_of_row = [&](int64_t t) {
+    const float* a = args.a + (args.a_row == nullptr ? t : args.a_row[t]) * args.width;
+    if (args.b == nullptr) return best_of([=](int64_t i) { return a[i]; }, args.width);
+    const float* b = args.b + t * args.width;
+    return best_of([=](int64_t i) { return a[i] + b[i]; }, args.width);
+  };
+  for_row_ranges(*args.stream, args.num_rows, args.width / 4 + 1,
+                 [&](int64_t first, int64_t last, int) {
+                   for (int64_t t = first; t < last; ++t) args.best[t] = best_of_row(t);
+                 });
 }
 
 }  // namespace fathom::kernels

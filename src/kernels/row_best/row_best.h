@@ -9,8 +9,8 @@ namespace fathom::kernels {
 
 struct RowBestArgs {
   const float* a;        // [.., width]
-  const int64_t* a_row;  // [num_rows]
-  const float* b;        // [num_rows, width]
+  const int64_t* a_row;  // [num_rows]; nullptr: its own row
+  const float* b;        // [num_rows, width]; nullptr: 0
   int32_t* best;         // [num_rows]
   int64_t num_rows;      // 0 is a no-op
   int64_t width;         // > 0

@@ -238,7 +238,7 @@ TEST_F(DraftExecutor, AnswersAreThoseOfPlainDecoding) {
   }
 }
 
-// Then no logits of drafts come to the host.
+// Then no logits come to the host, but where log-probabilities are wanted.
 TEST_F(DraftExecutor, GreedyAnswersAreThoseOfPlainDecoding) {
   cases_.resize(6);
   for (Case& c : cases_) {
@@ -246,10 +246,24 @@ TEST_F(DraftExecutor, GreedyAnswersAreThoseOfPlainDecoding) {
     c.params.temperature = 0;
     c.params.min_tokens = c.stop_ids.empty() ? 0 : 9;
   }
-  const std::vector<Answer> want = run({});
-  for (const bool at_random : {false, true}) {
-    const std::vector<Answer> got = run({.max_draft = 5, .at_random = at_random});
-    for (size_t i = 0; i < cases_.size(); ++i) EXPECT_EQ(got[i].bits(), want[i].bits()) << i;
+  const auto tokens = [](const Answer& a) {
+    std::vector<int32_t> ids;
+    for (const SampledToken& t : a.tokens) ids.push_back(t.token);
+    return ids;
+  };
+  std::vector<Answer> want;
+  for (const int32_t logprobs : {0, -1}) {
+    for (Case& c : cases_) c.params.logprobs = logprobs;
+    if (logprobs == 0) want = run({});
+    for (const bool at_random : {false, true}) {
+      const std::vector<Answer> got = run({.max_draft = at_random ? 5 : 0, .at_random = at_random});
+      for (size_t i = 0; i < cases_.size(); ++i) {
+        EXPECT_EQ(tokens(got[i]), tokens(want[i])) << i;
+        if (logprobs == 0) {
+          EXPECT_EQ(got[i].bits(), want[i].bits()) << i;
+        }
+      }
+    }
     EXPECT_GT(num_accepted_, 0);
   }
 }
