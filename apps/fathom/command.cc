@@ -96,6 +96,7 @@ std::vector<std::string> CommandLine::read_config(
     const std::vector<std::string>& not_in_files) const {
   const CLI::App& app = *app_->get_subcommand(command);
   std::error_code ec;
+  if (std::filesystem::is_directory(file, ec)) throw UsageError(file, "is a folder, not a file");
   if (!std::filesystem::is_regular_file(file, ec)) throw UsageError(file, "there is no such file");
   std::vector<CLI::ConfigItem> items;
   try {

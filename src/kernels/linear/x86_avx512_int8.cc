@@ -20,6 +20,7 @@ constexpr int kTokens = 6;
 constexpr int kVectors = kBlockRows / 16;
 static_assert(2 * kTokens * kVectors + kVectors + 2 <= 32, "accumulators live in registers");
 constexpr int64_t kTileGroups = kInt8TileCols / kGroupCols;
+static_assert(kTileGroups % 16 == 0);  // scales of a tile are read by vectors
 
 // ---- x
 
