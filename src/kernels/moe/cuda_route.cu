@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(cuda::kWarp) route_kernel(MoeRouteArgs args) {
         id = other_id;
       }
     }
+    __syncwarp();  // the unrolled loop above reads ahead into picked[j]
     if (lane == 0) picked[j] = id;
     __syncwarp();
   }
