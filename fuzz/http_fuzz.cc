@@ -29,7 +29,7 @@ HttpConnection::Rules make_rules() {
     if (head.path == "/no") return HttpResponse{.status = 404, .body = "no"};
     return std::nullopt;
   };
-  rules.error = [](int status, const std::string& message) {
+  rules.error = [](int status, const std::string& message, const HttpRequest&) {
     check(status >= 400 && status < 600 && !message.empty());
     return HttpResponse{.status = status, .body = message};
   };

@@ -23,6 +23,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -169,6 +171,25 @@ double at_share(std::vector<float>& sorted, double share) {
   return static_cast<double>(sorted[index]);
 }
 
+// Connections that the system could not queue for accept(), of this network namespace, so far.
+int64_t listen_overflows() {
+  FILE* file = std::fopen("/proc/net/netstat", "r");
+  char names[8192], values[8192];
+  int64_t found = 0;
+  while (file != nullptr && std::fgets(names, sizeof names, file) != nullptr &&
+         std::fgets(values, sizeof values, file) != nullptr) {
+    char *name_state = nullptr, *value_state = nullptr;
+    const char* name = strtok_r(names, " \n", &name_state);
+    const char* value = strtok_r(values, " \n", &value_state);
+    for (; name != nullptr && value != nullptr; name = strtok_r(nullptr, " \n", &name_state),
+                                                value = strtok_r(nullptr, " \n", &value_state)) {
+      if (std::string_view(name) == "ListenOverflows") found = std::atoll(value);
+    }
+  }
+  if (file != nullptr) std::fclose(file);
+  return found;
+}
+
 void pin(const std::vector<int>& cpus) {
   if (cpus.empty()) return;
   cpu_set_t set;
@@ -234,6 +255,7 @@ void run_streams(const Load& load, server::Server& server, PacedEngine& engine, 
 // Connections that come and go, each in one of the ways in which clients do.
 void run_churn(const Load& load, server::Server& server) {
   const double rss_before = rss_kib();
+  const int64_t overflows_before = listen_overflows();
   const auto begin = Clock::now();
   const std::string_view parts[] = {"", "G", "GET /health HTTP/1.1\r\nHost: localhost\r\n",
                                     "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -250,15 +272,21 @@ void run_churn(const Load& load, server::Server& server) {
     if (i % 1000 == 0) rss_most = std::max(rss_most, rss_kib());
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  for (int i = 0; i < 200 && server.http_stats().open > 0; ++i) {
+  // The last may still wait to be accepted.
+  for (int i = 0; i < 1000; ++i) {
+    const net::HttpServerStats now = server.http_stats();
+    if (now.accepted >= load.churn && now.open == 0) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   const net::HttpServerStats stats = server.http_stats();
   std::printf(
       "{\"connections\":%d,\"accepted\":%lld,\"refused\":%lld,\"open_after\":%lld,"
+      "\"queue_overflows\":%lld,"
       "\"seconds\":%.1f,\"per_s\":%.0f,\"rss_growth_kib\":%.0f}\n",
       load.churn, static_cast<long long>(stats.accepted), static_cast<long long>(stats.refused),
-      static_cast<long long>(stats.open), seconds, load.churn / seconds, rss_most - rss_before);
+      static_cast<long long>(stats.open),
+      static_cast<long long>(listen_overflows() - overflows_before), seconds, load.churn / seconds,
+      rss_most - rss_before);
 }
 
 }  // namespace

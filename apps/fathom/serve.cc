@@ -114,8 +114,18 @@ std::string lost_lines(int64_t count) {
   return R"({"level":"warning","event":"log_lines_lost","count":)" + std::to_string(count) + "}";
 }
 
+// Before the model is loaded and measured, which takes long: that the port is taken is known at
+// once.
+Result<std::unique_ptr<net::HttpServer>> take_port(const ServeOptions& options) {
+  auto listening = net::HttpServer::listen(options.server.http);
+  if (listening || listening.error().code() != StatusCode::kFailedPrecondition) return listening;
+  // It is no fault of the model, which the exit code would say.
+  return Status(StatusCode::kInternal, listening.error().message());
+}
+
 Status serve(const ServeOptions& options) {
   FATHOM_ASSIGN(server::ApiKeys keys, load_keys(options));
+  FATHOM_ASSIGN(std::unique_ptr<net::HttpServer> listening, take_port(options));
   EngineOptions engine_options = options.engine;
   engine_options.measure_costs = engine_options.max_draft > 0;
   FATHOM_ASSIGN(const std::unique_ptr<Engine> engine,
@@ -133,11 +143,7 @@ Status serve(const ServeOptions& options) {
   server::add_page_routes(&server->router());
   telemetry.add_routes(&server->router());
   server->on_tick([&telemetry, s = server.get()] { telemetry.tick(s->draining()); });
-  if (Status status = server->start(); !status.ok()) {
-    // A port that is taken is no fault of the model, which the exit code would say.
-    const bool taken = status.code() == StatusCode::kFailedPrecondition;
-    return taken ? Status(StatusCode::kInternal, status.message()) : status;
-  }
+  server->start(std::move(listening));
   const std::string& host = options.server.http.host;
   const bool is_v6 = host.find(':') != host.npos;
   say(options, "listening on http://" + (is_v6 ? "[" + host + "]" : host) + ":" +

@@ -61,7 +61,8 @@ constexpr size_t kMaxUnsentForInput = 256 * 1024;
 
 }  // namespace
 
-HttpConnection::HttpConnection(const Rules& rules) : rules_(rules), parser_(rules.limits) {}
+HttpConnection::HttpConnection(const Rules& rules, std::string peer)
+    : rules_(rules), peer_(std::move(peer)), parser_(rules.limits) {}
 
 size_t HttpConnection::body_bytes() const {
   return const_cast<HttpParser&>(parser_).request().body.size();
@@ -96,7 +97,7 @@ bool HttpConnection::step(std::string_view* input) {
       if (phase_ == Phase::kIdle && parser_.has_begun()) phase_ = Phase::kHead;
       return false;
     case HttpParser::Outcome::kError:
-      refuse(rules_.error(parser_.status(), parser_.message()));
+      refuse(error(parser_.status(), parser_.message()));
       return false;
     case HttpParser::Outcome::kHead:
       take_head();
@@ -111,6 +112,7 @@ bool HttpConnection::step(std::string_view* input) {
 
 void HttpConnection::take_head() {
   phase_ = Phase::kBody;
+  parser_.request().peer = peer_;
   head_only_ = parser_.request().method == "HEAD";
   http10_ = parser_.request().minor_version == 0;
   close_after_ = !parser_.keep_alive();
@@ -212,9 +214,14 @@ void HttpConnection::refuse(HttpResponse response) {
   phase_ = Phase::kClosed;
 }
 
+HttpResponse HttpConnection::error(int status, const std::string& message) {
+  parser_.request().peer = peer_;
+  return rules_.error(status, message, parser_.request());
+}
+
 void HttpConnection::time_out() {
   if (phase_ == Phase::kHead || phase_ == Phase::kBody) {
-    refuse(rules_.error(408, "the request did not come in time"));
+    refuse(error(408, "the request did not come in time"));
   }
   phase_ = Phase::kClosed;
 }

@@ -21,8 +21,10 @@ class HttpConnection {
     HttpLimits limits;
     // Looks at a request before its body is read; an answer refuses it.
     std::function<std::optional<HttpResponse>(const HttpRequest&)> check_head;
-    // The answer to what is no request, or one that is too long.
-    std::function<HttpResponse(int status, const std::string& message)> error;
+    // The answer to what is no request, or one that is too long or too slow.  `seen` has the peer,
+    // and as much of the request as was understood.
+    std::function<HttpResponse(int status, const std::string& message, const HttpRequest& seen)>
+        error;
   };
   // Where the connection is, which decides how long it may stay there.
   enum class Phase {
@@ -33,8 +35,8 @@ class HttpConnection {
     kClosed,  // nothing more is read; close when output() is sent
   };
 
-  // `rules` must outlive the connection.
-  explicit HttpConnection(const Rules& rules);
+  // `rules` must outlive the connection.  `peer` is the address of the client, for its requests.
+  explicit HttpConnection(const Rules& rules, std::string peer = {});
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
@@ -69,10 +71,12 @@ class HttpConnection {
   void take_head();
   void finish_answer();
   void refuse(HttpResponse response);
+  HttpResponse error(int status, const std::string& message);
   void write_head(const HttpResponse& response, bool is_stream);
   size_t body_bytes() const;
 
   const Rules& rules_;
+  const std::string peer_;
   HttpParser parser_;
   std::string input_;
   std::string output_;

@@ -68,6 +68,7 @@ class HttpParser::Beast : public http::basic_parser<true> {
                        int http_version, error_code& ec) override {
     request.method.assign(method.data(), method.size());
     target.assign(raw_target.data(), raw_target.size());
+    request.path = target.substr(0, target.find('?'));  // as sent, until check_head() reads it
     version = http_version;
     if (target.size() > limits.max_target_bytes) refuse(414, ec);
   }

@@ -71,17 +71,10 @@ size_t allowed_connections(size_t wanted) {
 
 class HttpServer::Impl {
  public:
-  Impl(const HttpServerOptions& options, HttpHandler& handler) {
+  explicit Impl(const HttpServerOptions& options) {
     state_.options = options;
     state_.options.max_connections = allowed_connections(options.max_connections);
-    state_.handler = &handler;
     state_.rules.limits = options.limits;
-    state_.rules.check_head = [&handler](const HttpRequest& head) {
-      return handler.check_head(head);
-    };
-    state_.rules.error = [&handler](int status, const std::string& message) {
-      return handler.error(status, message);
-    };
     for (int i = 0; i < options.io_threads; ++i) {
       loops_.push_back(std::make_unique<IoLoop>(state_));
     }
@@ -114,9 +107,20 @@ class HttpServer::Impl {
     if (!ec) acceptor_->listen(asio::socket_base::max_listen_connections, ec);
     if (ec) return listen_error(state_.options, ec);
     port_ = acceptor_->local_endpoint(ec).port();
+    return Status();
+  }
+
+  void serve(HttpHandler& handler) {
+    state_.handler = &handler;
+    state_.rules.check_head = [&handler](const HttpRequest& head) {
+      return handler.check_head(head);
+    };
+    state_.rules.error = [&handler](int status, const std::string& message,
+                                    const HttpRequest& seen) {
+      return handler.error(status, message, seen);
+    };
     accept();
     for (const auto& loop : loops_) loop->start();
-    return Status();
   }
 
   uint16_t port() const { return port_; }
@@ -202,13 +206,13 @@ class HttpServer::Impl {
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() = default;
 
-Result<std::unique_ptr<HttpServer>> HttpServer::listen(const HttpServerOptions& options,
-                                                       HttpHandler& handler) {
-  auto impl = std::make_unique<Impl>(options, handler);
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(const HttpServerOptions& options) {
+  auto impl = std::make_unique<Impl>(options);
   FATHOM_TRY(impl->open());
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
+void HttpServer::serve(HttpHandler& handler) { impl_->serve(handler); }
 uint16_t HttpServer::port() const { return impl_->port(); }
 void HttpServer::stop_listening() { impl_->stop_listening(); }
 void HttpServer::stop() { impl_->stop(); }

@@ -35,8 +35,8 @@ class HttpHandler {
   virtual ~HttpHandler() = default;
   // Before the body is read; an answer refuses the request.
   virtual std::optional<HttpResponse> check_head(const HttpRequest& head) = 0;
-  // The answer to what is no request.
-  virtual HttpResponse error(int status, const std::string& message) = 0;
+  // The answer to what is no request, or is cut short; `seen` has the peer and what was understood.
+  virtual HttpResponse error(int status, const std::string& message, const HttpRequest& seen) = 0;
   virtual void handle(HttpRequest request, std::shared_ptr<Responder> responder) = 0;
 };
 
@@ -49,13 +49,14 @@ struct HttpServerStats {
 
 class HttpServer {
  public:
-  // Listens and serves at once.  `handler` must outlive the server.  Errors: kInvalidArgument (no
-  // such address), kFailedPrecondition (the port is taken, or may not be used).
-  static Result<std::unique_ptr<HttpServer>> listen(const HttpServerOptions& options,
-                                                    HttpHandler& handler);
+  // Takes the port.  Clients that connect wait until serve() is called.  Errors: kInvalidArgument
+  // (no such address), kFailedPrecondition (the port is taken, or may not be used).
+  static Result<std::unique_ptr<HttpServer>> listen(const HttpServerOptions& options);
   // Responders must be gone.
   ~HttpServer();
 
+  // Starts the io threads, once.  `handler` must outlive the server.
+  void serve(HttpHandler& handler);
   uint16_t port() const;
   HttpServerStats stats() const;
   // No new connections from now on.

@@ -24,8 +24,7 @@ class SocketResponder : public Responder, public std::enable_shared_from_this<So
   ~SocketResponder() override {
     if (done_) return;
     post([c = connection_, n = number_, streaming = streaming_] {
-      if (streaming) return c->end(n, /*whole=*/false);
-      c->respond(n, c->loop().shared.handler->error(500, "the request was dropped"));
+      streaming ? c->end(n, /*whole=*/false) : c->drop(n);
     });
   }
 
@@ -173,7 +172,6 @@ void TcpConnection::on_readable() {
 
 void TcpConnection::take_requests() {
   while (std::optional<HttpRequest> request = http_.take_request()) {
-    request->peer = peer_;
     ++number_;
     auto responder = std::make_shared<SocketResponder>(shared_from_this(), number_);
     responder_ = responder;
@@ -294,6 +292,12 @@ void TcpConnection::respond(uint64_t number, HttpResponse response) {
   http_.respond(std::move(response));
   take_requests();
   settle();
+}
+
+void TcpConnection::drop(uint64_t number) {
+  HttpRequest request;
+  request.peer = peer_;
+  respond(number, loop_.shared.handler->error(500, "the request was dropped", request));
 }
 
 void TcpConnection::begin_stream(uint64_t number, const HttpResponse& head) {

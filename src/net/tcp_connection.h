@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 // What all connections of a server share.
 struct ServerState {
   HttpServerOptions options;
-  HttpHandler* handler;
+  HttpHandler* handler = nullptr;
   HttpConnection::Rules rules;
   std::atomic<int64_t> accepted{0}, refused{0}, open{0}, slow_readers{0};
   std::atomic<size_t> request_bytes{0};
@@ -70,7 +70,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
       : loop_(loop),
         socket_(std::move(socket)),
         peer_(std::move(peer)),
-        http_(loop.shared.rules),
+        http_(loop.shared.rules, peer_),
         phase_since_(Clock::now()),
         last_sent_(phase_since_) {}
 
@@ -88,6 +88,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   }
 
   // From the responder of the request with this number; late ones are dropped.
+  void drop(uint64_t number);
   void respond(uint64_t number, HttpResponse response);
   void begin_stream(uint64_t number, const HttpResponse& head);
   void write(uint64_t number, std::string_view text);

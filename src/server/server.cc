@@ -78,6 +78,12 @@ Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options, Ser
 }
 
 Status Server::start() {
+  FATHOM_ASSIGN(auto listening, net::HttpServer::listen(options_.http));
+  start(std::move(listening));
+  return Status();
+}
+
+void Server::start(std::unique_ptr<net::HttpServer> listening) {
   generations_ = std::make_unique<Generations>(engine_, observer_, tick_);
   codec_ = std::make_unique<WorkPool>(options_.codec_threads, options_.codec_queue);
   services_ =
@@ -86,8 +92,8 @@ Status Server::start() {
   add_model_routes(*services_, &api_router_);
   add_completion_routes(*services_, &api_router_);
   add_conversation_routes(*services_, &api_router_);
-  FATHOM_ASSIGN(http_, net::HttpServer::listen(options_.http, *this));
-  return Status();
+  http_ = std::move(listening);
+  http_->serve(*this);
 }
 
 Server::~Server() {
@@ -148,8 +154,8 @@ HttpResponse Server::refusal(const ApiError& error, const HttpRequest& head) con
   return response;
 }
 
-HttpResponse Server::error(int status, const std::string& message) {
-  return refusal({.status = status, .message = message}, HttpRequest());
+HttpResponse Server::error(int status, const std::string& message, const HttpRequest& seen) {
+  return refusal({.status = status, .message = message}, seen);
 }
 
 // Without keys a page of another site, open in a browser on this machine, must not use the server.

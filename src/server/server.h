@@ -33,7 +33,9 @@ class Server : private net::HttpHandler {
   // Called about every 100 ms on the event thread; to be set before start().
   void on_tick(std::function<void()> f) { tick_ = std::move(f); }
 
-  // Errors: those of net::HttpServer::listen().
+  // On a port that was taken before (net::HttpServer::listen), for whoever has long work between;
+  // or on that of the options, whose errors are those of listen().
+  void start(std::unique_ptr<net::HttpServer> listening);
   Status start();
   uint16_t port() const { return http_->port(); }
 
@@ -55,7 +57,8 @@ class Server : private net::HttpHandler {
          Observer& observer);
 
   std::optional<net::HttpResponse> check_head(const net::HttpRequest& head) override;
-  net::HttpResponse error(int status, const std::string& message) override;
+  net::HttpResponse error(int status, const std::string& message,
+                          const net::HttpRequest& seen) override;
   void handle(net::HttpRequest request, std::shared_ptr<net::Responder> responder) override;
 
   std::optional<ApiError> check_access(const net::HttpRequest& head, const Route& route) const;

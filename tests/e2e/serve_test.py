@@ -214,9 +214,14 @@ class ServeTest(ProgramTest):
             port = taken.getsockname()[1]
             # Quiet: it may be the first start, which says that it measures.
             self.fails(1, "serve", "--quiet", "--port", port, says=["taken", str(port)])
+            # All of it is seen before the model is looked at, which may take long.
+            none = ("--model", self.folder / "none")
+            self.fails(1, "serve", "--port", port, *none, says=["taken", str(port)])
+        self.fails(2, "serve", "--keys-file", "nowhere.txt", *none, says="nowhere.txt")
+        self.fails(2, "serve", "--keys-file", self.write("bad.txt", "x\n"), *none, says=["bad.txt", "line 1"])
+        self.fails(2, "serve", "--config", self.write("bad.toml", "prot = 1\n"), *none, says="unknown option prot")
+        self.fails(3, "serve", "--port", "0", *none, says="none")
         self.fails(2, "serve", "--host", "0.0.0.0", says="--keys-file")
-        self.fails(2, "serve", "--keys-file", "nowhere.txt", says="nowhere.txt")
-        self.fails(2, "serve", "--keys-file", self.write("bad.txt", "x\n"), says=["bad.txt", "line 1"])
         self.fails(2, "serve", "--host", "no.such.host.invalid", "--open-to-network",
                    says="no.such.host.invalid")
         self.fails(2, "serve", "--port", "70000", says="--port")

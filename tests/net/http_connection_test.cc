@@ -15,7 +15,7 @@ class HttpConnectionTest : public testing::Test {
  protected:
   HttpConnectionTest() {
     rules_.check_head = [this](const HttpRequest& head) { return check_(head); };
-    rules_.error = [](int status, const std::string& message) {
+    rules_.error = [](int status, const std::string& message, const HttpRequest&) {
       return HttpResponse{.status = status, .body = message};
     };
   }

@@ -21,8 +21,9 @@ class EchoHandler : public HttpHandler {
     if (head.path == "/secret") return HttpResponse{.status = 401};
     return std::nullopt;
   }
-  HttpResponse error(int status, const std::string& message) override {
-    return {.status = status, .body = message};
+  HttpResponse error(int status, const std::string& message, const HttpRequest& seen) override {
+    return {.status = status,
+            .body = message + " from " + seen.peer + " for " + seen.method + " " + seen.path};
   }
   void handle(HttpRequest request, std::shared_ptr<Responder> responder) override {
     ++num_handled;
@@ -59,9 +60,10 @@ class HttpServerTest : public testing::Test {
  protected:
   HttpServerTest() { options_.port = 0; }
   void start() {
-    auto server = HttpServer::listen(options_, handler_);
+    auto server = HttpServer::listen(options_);
     ASSERT_TRUE(server.has_value()) << server.error().message();
     server_ = *std::move(server);
+    server_->serve(handler_);
   }
   int64_t open_after_a_while(int64_t wanted) {
     for (int i = 0; i < 300 && server_->stats().open != wanted; ++i) {
@@ -120,6 +122,9 @@ TEST_F(HttpServerTest, ClientsThatDribbleAreCutOff) {
     head_open = head_open && head.send("a") && !head.wait_for("408", 20);
     body_open = body_open && body.send("b") && !body.wait_for("408", 20);
   }
+  // Who it was, and what it wanted as far as that was said.
+  EXPECT_TRUE(head.wait_for("from 127.0.0.1 for")) << head.seen();
+  EXPECT_TRUE(body.wait_for("from 127.0.0.1 for POST /")) << body.seen();
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(3));
   EXPECT_TRUE(silent.wait_for_end());
   EXPECT_TRUE(idle.wait_for_end());
@@ -262,16 +267,55 @@ TEST_F(HttpServerTest, WritersOfOtherThreadsKeepTheirOrder) {
   EXPECT_EQ(client.read_reply().body, wanted);
 }
 
+TEST_F(HttpServerTest, TheClientOfWhatIsNoRequestIsKnown) {
+  options_.limits.max_body_bytes = 10;
+  start();
+  HttpClient garbage(server_->port()), long_body(server_->port());
+  garbage.send("no HTTP\r\n\r\n");
+  EXPECT_TRUE(garbage.wait_for("from 127.0.0.1 for")) << garbage.seen();
+  long_body.send("POST /long HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n" +
+                 std::string(20, 'x') + "\r\n");
+  EXPECT_TRUE(long_body.wait_for("413")) << long_body.seen();
+  EXPECT_TRUE(long_body.wait_for("from 127.0.0.1 for POST /long")) << long_body.seen();
+}
+
+TEST_F(HttpServerTest, TheirTurnComesWithServeForClientsThatCameBefore) {
+  auto server = HttpServer::listen(options_);
+  ASSERT_TRUE(server.has_value());
+  HttpClient early(server.value()->port());
+  EXPECT_TRUE(early.connected());
+  early.send(HttpClient::request_text("GET", "/early"));
+  EXPECT_FALSE(early.wait_for("200", 50));
+  // The port is taken by now, not only once somebody serves.
+  HttpServerOptions second = options_;
+  second.port = server.value()->port();
+  EXPECT_FALSE(HttpServer::listen(second).has_value());
+  server_ = *std::move(server);
+  server_->serve(handler_);
+  EXPECT_EQ(early.read_reply().body, "/early");
+  EXPECT_FALSE(HttpServer::listen(second).has_value());
+}
+
+TEST_F(HttpServerTest, APortThatNobodyServedIsFreeAgain) {
+  auto server = HttpServer::listen(options_);
+  ASSERT_TRUE(server.has_value());
+  options_.port = server.value()->port();
+  HttpClient waiting(options_.port);
+  server->reset();
+  EXPECT_TRUE(waiting.wait_for_end());
+  EXPECT_TRUE(HttpServer::listen(options_).has_value());
+}
+
 TEST_F(HttpServerTest, SaysWhyItCannotListen) {
   start();
   HttpServerOptions second = options_;
   second.port = server_->port();
-  auto taken = HttpServer::listen(second, handler_);
+  auto taken = HttpServer::listen(second);
   ASSERT_FALSE(taken.has_value());
   EXPECT_EQ(taken.error().code(), StatusCode::kFailedPrecondition);
   EXPECT_NE(taken.error().message().find("taken"), std::string::npos);
   second.host = "192.0.2.1";
-  EXPECT_EQ(HttpServer::listen(second, handler_).error().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(HttpServer::listen(second).error().code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -184,6 +184,34 @@ TEST_F(TelemetryTest, APathCannotBreakTheLog) {
   EXPECT_EQ(text_at(line, "trace_id"), "(missing)");
 }
 
+TEST_F(TelemetryTest, WhatIsRefusedBeforeItIsReadIsLoggedWithItsClient) {
+  options_.http.limits.max_body_bytes = 100;
+  options_.http.head_timeout_ms = options_.http.body_timeout_ms = 150;
+  start_observed();
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"\x16\x03 no HTTP\r\n\r\n", "400", ""},
+      {"GET /he", "408", ""},
+      {"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx", "408",
+       "/v1/messages"},
+      {"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n", "413",
+       "/tokenize"},
+      {"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n", "404", "/nowhere"},
+  };
+  size_t lines = 0;
+  for (const auto& [text, status, path] : cases) {
+    HttpClient client(server_->port());
+    client.send(text);
+    EXPECT_TRUE(client.wait_for(status)) << text;
+    const std::string line = log(++lines).back();
+    EXPECT_EQ(text_at(line, "status"), status) << line;
+    EXPECT_EQ(text_at(line, "peer"), "127.0.0.1") << line;
+    EXPECT_EQ(text_at(line, "path"), path) << line;
+    if (std::string_view(path) == "/v1/messages") {  // an error of this protocol, too
+      EXPECT_TRUE(client.wait_for(R"({"type":"error","error":{)")) << client.seen();
+    }
+  }
+}
+
 TEST_F(TelemetryTest, TheLevelChoosesWhatIsLogged) {
   telemetry_options_.log_level = LogLevel::kWarning;
   say("x");
