@@ -13,6 +13,7 @@ void StepPlan::clear() {
   saves.clear();
   drops.clear();
   draft_capacity = -1;
+  keeps_draft_rows = true;
 }
 
 void StepResult::clear() {

@@ -118,6 +118,9 @@ struct StepPlan {
   std::vector<ImageId> drops;  // images that are no longer wanted; freed before anything else
   // Rows for drafts in the whole step, at most; the likeliest get them (draft_choice.h). < 0: all.
   int32_t draft_capacity = -1;
+  // Whether the step's rows are written to the draft windows. Drafts that are made behind rows that
+  // were not are made from what comes after those.
+  bool keeps_draft_rows = true;
 
   std::span<const int32_t> ids_of(const SegmentPlan& s) const {
     return std::span(ids).subspan(static_cast<size_t>(s.first_id), static_cast<size_t>(s.num_rows));

@@ -40,7 +40,8 @@ struct Segment {
 
 struct Batch {
   std::vector<Segment> segments;
-  // Keep the draft windows up to date: whoever drafts sets it in every batch.
+  // Keep the draft windows up to date (DraftRows has what is there): rounds read the rows of
+  // batches with it.
   bool keep_draft_rows = false;
   // Of each row of logits only the likeliest token is wanted: the logits stay on the device.
   bool takes_likeliest = false;

@@ -145,7 +145,7 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     batch.segments.push_back(bind(plan, plan.segments[i], num_drafts_[i]));
   }
-  batch.keep_draft_rows = max_draft_ > 0;
+  batch.keep_draft_rows = max_draft_ > 0 && plan.keeps_draft_rows;
   const auto vocab = static_cast<size_t>(model_.config().vocab_size);
   const auto num_logits = static_cast<size_t>(model::Model::num_logit_rows(batch));
   batch.takes_likeliest = takes_likeliest(plan);
@@ -179,7 +179,7 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
       if (s.sample && !s.continues) result.tokens.push_back(lost_token(s.slot));
       continue;
     }
-    if (max_draft_ > 0) slot.draft_rows.add(batch.segments[i]);
+    if (batch.keep_draft_rows) slot.draft_rows.add(batch.segments[i]);
     if (!s.continues) slot.position = s.end();
     if (s.prompt_logprobs >= 0)
       add_prompt_logprobs(plan, s, all.rows(first, rows, vocab).logits, result);

@@ -12,8 +12,11 @@ namespace {
 // A step of 100 steps ago counts a seventh: machines get busy and contexts grow.
 constexpr double kFade = 0.98;
 constexpr double kMostRows = 1e9;
-// Before sizes can be told apart.
-constexpr double kLeastSteps = 4, kLeastSpread = 1e-3;
+// Of the means that a learned line goes through.
+constexpr double kQuickFade = 0.9;
+// Before sizes can be told apart; a step within so much of the mean size tells nothing of a slope.
+constexpr int64_t kLeastSteps = 4;
+constexpr double kLeastSpread = 1e-3, kSameSize = 0.02;
 
 }  // namespace
 
@@ -40,11 +43,12 @@ void CostModel::add(int64_t num_rows, double seconds, int64_t context) {
     predicted_ = predicted_ * kFade + table_seconds(x, static_cast<double>(context));
     return;
   }
-  weight_ = weight_ * kFade + 1;
-  x_ = x_ * kFade + x;
-  y_ = y_ * kFade + seconds;
-  xx_ = xx_ * kFade + x * x;
-  xy_ = xy_ * kFade + x * seconds;
+  const double share = num_steps_++ == 0 ? 1 : 1 - kQuickFade, dx = x - x_, dy = seconds - y_;
+  x_ += share * dx;
+  y_ += share * dy;
+  if (num_steps_ == 1 || std::abs(dx) <= kSameSize * x_) return;
+  xx_ = xx_ * kFade + dx * dx;
+  xy_ = xy_ * kFade + dx * dy;
 }
 
 double CostModel::factor() const { return measured_ / predicted_; }
@@ -87,24 +91,18 @@ double CostModel::table_seconds(double num_rows, double context) const {
 }
 
 std::optional<CostModel::Line> CostModel::line() const {
-  if (weight_ == 0) return std::nullopt;
-  const double mean_x = x_ / weight_, mean_y = y_ / weight_;
-  const double variance = xx_ / weight_ - mean_x * mean_x;
+  if (num_steps_ == 0) return std::nullopt;
   // Steps of one size say nothing of the slope; then all cost is taken to be the rows'. A line
   // through the origin also stands in where the noise gives one that falls.
-  const Line through_origin{0, mean_y / mean_x};
-  if (variance < 1e-6 * mean_x * mean_x) return through_origin;
-  const double slope = (xy_ / weight_ - mean_x * mean_y) / variance;
-  const double fixed = mean_y - slope * mean_x;
+  const Line through_origin{0, y_ / x_};
+  if (xx_ == 0) return through_origin;
+  const double slope = xy_ / xx_, fixed = y_ - slope * x_;
   if (slope <= 0 || fixed < 0) return through_origin;
   return Line{fixed, slope};
 }
 
 bool CostModel::knows_sizes() const {
-  if (is_measured()) return true;
-  if (weight_ < kLeastSteps) return false;
-  const double mean_x = x_ / weight_;
-  return xx_ / weight_ - mean_x * mean_x > kLeastSpread * mean_x * mean_x;
+  return is_measured() || (num_steps_ >= kLeastSteps && xx_ > kLeastSpread * x_ * x_);
 }
 
 std::optional<double> CostModel::seconds(int64_t num_rows, int64_t context) const {

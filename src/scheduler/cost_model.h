@@ -1,9 +1,10 @@
 // How long a step takes by its number of rows and their context.
 //
 // With a measured table: straight lines between its points, times a factor that follows the steps
-// that ran (machines get busy). Without, whatever the context: seconds = fixed + per_row * rows,
-// learned from the steps that ran, least squares. Both forget with exponentially fading weights.
-// More rows never cost less.
+// that ran (machines get busy). Without, whatever the context, a line that is learned from the
+// steps that ran: it goes through the latest ones, and its slope is that of steps of different
+// sizes, by how they differed from those just before them, so that neither a machine that gets busy
+// looks like a slope nor many steps of one size make it be forgotten. More rows never cost less.
 //
 // Thread: engine.
 #pragma once
@@ -48,8 +49,9 @@ class CostModel {
   CostTable table_;
   std::vector<Curve> curves_;            // of table_, by context
   double measured_ = 0, predicted_ = 0;  // fading sums of seconds
-  // Fading sums of weight, x, y, x*x, x*y.
-  double weight_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
+  // Fading means of rows and seconds, and sums of squares and products of what steps differed by.
+  int64_t num_steps_ = 0;
+  double x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
 };
 
 }  // namespace fathom::scheduler

@@ -12,8 +12,9 @@ constexpr double kLeastGain = 1.04;
 constexpr double kComeback = 1.03;
 // While they are not made, a step in so many makes some to see how they fare, more and more rarely.
 constexpr int64_t kProbeEvery = 64, kProbeAtMost = 1024;
-// Costs that are learned need steps of different sizes: among the first, then one in so many.
-constexpr int64_t kTrialEvery = 64;
+// Costs that are learned need steps of different sizes: at first one in so many, with a quarter of
+// the drafts, then some without any.
+constexpr int64_t kFirstTrials = 4, kTrialShare = 4, kLeastTrial = 3, kTrialEvery = 64;
 constexpr double kFade = 0.98;
 constexpr float kUsualFade = 0.95f, kRareFade = 0.7f;
 constexpr float kFirstGuess = 0.7f;
@@ -33,6 +34,8 @@ DraftSizing::DraftSizing(const DraftSizingOptions& options)
       accepted_(kFirstWeight) {
   usual_.fill(kFirstGuess);
   probe_every_ = kProbeEvery;
+  // Where costs are known the prompts before the first step made drafts.
+  made_before_ = decodes_.is_measured() && rounds_.is_measured();
 }
 
 float DraftSizing::usual_confidence(int32_t position) const {
@@ -61,7 +64,10 @@ void DraftSizing::add_outcome(const DraftOffer& offered, int32_t num_verified,
 
 void DraftSizing::add_step(const DraftStep& step) {
   if (step.num_makers > 0) rounds_.add(step.num_makers, step.draft_seconds);
-  if (!step.has_chunks) decodes_.add(step.num_rows, step.seconds, step.context);
+  // The first one meets cold caches.
+  if (!step.has_chunks && num_added_++ > 0) {
+    decodes_.add(step.num_rows, step.seconds, step.context);
+  }
 }
 
 double DraftSizing::seconds(const DraftLoad& load, int64_t num_drafts) const {
@@ -111,41 +117,50 @@ bool DraftSizing::can_pay(const DraftLoad& load, int64_t num_drafts, double plai
   return false;
 }
 
-// Steps with all, with half and without drafts.
-int64_t DraftSizing::trial_capacity(int64_t num_drafts) const {
-  if (num_steps_ == 2 || num_steps_ == 4 || num_steps_ % kTrialEvery == 0) return 0;
-  return num_steps_ == 6 ? num_drafts / 2 : -1;
+// Before costs are known: plain steps, and now and then one with a few drafts.
+DraftSize DraftSizing::trial(const DraftLoad& load, int64_t num_drafts) {
+  const bool checks = made_before_;
+  made_before_ = !checks && num_steps_ % kFirstTrials == 1;
+  const int64_t few = std::max(load.num_decodes / kTrialShare, kLeastTrial);
+  return {checks ? std::min(few, num_drafts) : 0, made_before_, true};
 }
 
-DraftSize DraftSizing::choose(const DraftLoad& load) {
-  if (options_.fixed || load.offers.empty()) return {};
-  const bool made_before = std::exchange(made_before_, true);
-  const std::span<const float> survivals = chooser_.rank(load.offers);
-  const int64_t num_drafts = std::ssize(survivals);
-  ++num_steps_;
-  Best found{num_drafts, 0};
-  bool may_probe = true;
-  if (decodes_.knows_sizes()) {
-    DraftLoad without = load;
-    without.offers = {};
-    const double plain = tokens(without, 0, 0) / seconds(without, 0);
-    found = best(load, survivals);
-    // Not by one step's confidences: where few sequences run, they say little of the next ones.
-    const double usual = best(load, usual_survivals(load)).rate;
-    is_paused_ = usual < plain * (is_paused_ ? kComeback : 1.0);
-    may_probe = !is_paused_ || can_pay(load, num_drafts, plain);
-  }
-  if (!is_paused_) {
-    probe_every_ = kProbeEvery;
-    const int64_t trial = decodes_.is_measured() ? -1 : trial_capacity(num_drafts);
-    return {made_before ? (trial >= 0 ? trial : found.capacity) : 0, true};
-  }
-  made_before_ = may_probe && ++since_probe_ >= probe_every_;
+// While drafts do not pay: rarely some, from a window that was filled for them.
+DraftSize DraftSizing::probe(int64_t capacity, bool may_pay) {
+  const bool checks = made_before_;
+  made_before_ = may_pay && ++since_probe_ >= probe_every_;
   if (made_before_) {
     since_probe_ = 0;
     probe_every_ = std::min(2 * probe_every_, kProbeAtMost);
   }
-  return {made_before ? std::max<int64_t>(found.capacity, 1) : 0, made_before_};
+  keeps_rows_ = made_before_ || (may_pay && since_probe_ + options_.window >= probe_every_);
+  return {checks ? std::max<int64_t>(capacity, 1) : 0, made_before_, keeps_rows_};
+}
+
+DraftSize DraftSizing::choose(const DraftLoad& load) {
+  if (options_.fixed) return {};
+  const bool knows_costs = decodes_.knows_sizes() && rounds_.seconds(1).has_value();
+  if (load.offers.empty()) {
+    const bool makes = knows_costs && !is_paused_;
+    made_before_ |= makes;
+    return {0, makes, keeps_rows_};
+  }
+  const std::span<const float> survivals = chooser_.rank(load.offers);
+  const int64_t num_drafts = std::ssize(survivals);
+  ++num_steps_;
+  if (!knows_costs) return is_paused_ ? probe(1, true) : trial(load, num_drafts);
+  DraftLoad without = load;
+  without.offers = {};
+  const double plain = tokens(without, 0, 0) / seconds(without, 0);
+  const Best found = best(load, survivals);
+  // Not by one step's confidences: where few sequences run, they say little of the next ones.
+  const double usual = best(load, usual_survivals(load)).rate;
+  is_paused_ = usual < plain * (is_paused_ ? kComeback : 1.0);
+  if (is_paused_) return probe(found.capacity, can_pay(load, num_drafts, plain));
+  probe_every_ = kProbeEvery;
+  keeps_rows_ = true;
+  const bool is_trial = !decodes_.is_measured() && num_steps_ % kTrialEvery == 0;
+  return {std::exchange(made_before_, true) && !is_trial ? found.capacity : 0, true, true};
 }
 
 }  // namespace fathom::scheduler

@@ -20,7 +20,8 @@
 namespace fathom::scheduler {
 
 struct DraftSizingOptions {
-  bool fixed = false;  // every draft is checked, and drafts are always made
+  bool fixed = false;    // every draft is checked, and drafts are always made
+  int64_t window = 128;  // rows of a draft window: positions that a draft is made from
   StepCosts costs = {};
 };
 
@@ -35,6 +36,7 @@ struct DraftLoad {
 struct DraftSize {
   int64_t capacity = -1;   // drafts to check; < 0: all
   bool makes_next = true;  // whether the step makes drafts for the next one
+  bool keeps_rows = true;  // whether its rows are kept for drafts that are made later
 };
 
 // A step that ran.
@@ -70,7 +72,8 @@ class DraftSizing {
   double tokens(const DraftLoad& load, double survivals, int64_t num_drafts) const;
   std::span<const float> usual_survivals(const DraftLoad& load);
   bool can_pay(const DraftLoad& load, int64_t num_drafts, double plain) const;
-  int64_t trial_capacity(int64_t num_drafts) const;
+  DraftSize trial(const DraftLoad& load, int64_t num_drafts);
+  DraftSize probe(int64_t capacity, bool may_pay);
 
   DraftSizingOptions options_;
   CostModel chunks_, decodes_, rounds_;
@@ -79,10 +82,12 @@ class DraftSizing {
   // Fading means of confidence, by position.
   std::array<float, kMaxDrafts> usual_;
   double predicted_, accepted_;  // fading sums: survivals of checked drafts, and how many did
-  int64_t num_steps_ = 0;
-  bool is_paused_ = false;  // drafts would not pay
+  int64_t num_steps_ = 0;        // with offers
+  int64_t num_added_ = 0;        // that ran, without prompts
+  bool is_paused_ = false;       // drafts would not pay
   int64_t probe_every_ = 0, since_probe_ = 0;
-  bool made_before_ = true;  // the step before made drafts
+  bool made_before_ = false;  // the step before made drafts
+  bool keeps_rows_ = true;
 };
 
 }  // namespace fathom::scheduler

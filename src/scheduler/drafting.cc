@@ -49,6 +49,7 @@ void Scheduler::Impl::size_drafts(StepPlan& plan) {
   int64_t capacity = draft_size.capacity < 0 ? num_drafts : draft_size.capacity;
   capacity = std::min({capacity, num_drafts, prompts_wait ? room / 2 : room});
   plan.draft_capacity = static_cast<int32_t>(capacity);
+  plan.keeps_draft_rows = draft_size.keeps_rows;
   record.num_draft_rows = capacity;
 }
 

@@ -60,7 +60,8 @@ Scheduler::Impl::Impl(const SchedulerOptions& o)
       pool(o.num_blocks),
       points(point_budget_bytes, o.block_tokens),
       cost(o.costs.chunks),
-      sizing({.fixed = o.draft_verify == DraftVerify::kFixed, .costs = o.costs}) {
+      sizing(
+          {.fixed = o.draft_verify == DraftVerify::kFixed, .window = o.window, .costs = o.costs}) {
   for (SlotId slot = o.num_slots; slot-- > 0;) free_slots.push_back(slot);
   in_flight.reserve(Executor::kMaxInFlight);
 }

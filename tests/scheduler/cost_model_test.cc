@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -26,6 +27,17 @@ TEST(CostModel, FollowsAMachineThatBecomesSlower) {
   for (int i = 0; i < 1000; ++i) model.add(1 + i % 100, 0.001 * (1 + i % 100));
   for (int i = 0; i < 300; ++i) model.add(1 + i % 100, 0.003 * (1 + i % 100));
   EXPECT_NEAR(*model.seconds(50), 0.15, 0.002);
+}
+
+TEST(CostModel, ADifferenceOfSizesIsNotForgottenWhileOneSizeRuns) {
+  CostModel model;
+  for (int i = 0; i < 8; ++i) model.add(i % 2 == 0 ? 8 : 10, 0.001 * (i % 2 == 0 ? 8 : 10) + 0.004);
+  // Meanwhile the machine becomes twice as slow.
+  for (int i = 0; i < 5000; ++i) model.add(8, 0.012 * std::min(2.0, 1 + 0.02 * i));
+  ASSERT_TRUE(model.knows_sizes());
+  EXPECT_NEAR(*model.seconds(8), 0.024, 1e-4);
+  EXPECT_NEAR(*model.seconds(16), 0.032, 0.003);
+  EXPECT_NEAR(static_cast<double>(*model.max_rows(0.032)), 16, 4);
 }
 
 TEST(CostModel, OneSizeOnlyGivesAProportion) {

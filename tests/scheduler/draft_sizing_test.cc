@@ -125,7 +125,7 @@ TEST(DraftSizing, FixedChecksAllAndAlwaysDrafts) {
 // Seconds a token of `batch` sequences, relative to no drafts, as an asynchronous engine would see:
 // a step is sized before the confidences of its drafts are known.
 double relative_time(const Machine& machine, bool is_measured, int32_t batch, double acceptance,
-                     uint64_t seed) {
+                     uint64_t seed, int num_steps = 2000) {
   DraftSizing sizing({.costs = is_measured ? machine.costs() : StepCosts()});
   std::mt19937_64 rng(seed);
   std::uniform_real_distribution<float> uniform(0, 1);
@@ -133,7 +133,7 @@ double relative_time(const Machine& machine, bool is_measured, int32_t batch, do
   std::vector<DraftOffer> known(n), made(n), next(n);
   DraftChooser chooser;
   double seconds = 0, tokens = 0;
-  for (int step = 0; step < 2000; ++step) {
+  for (int step = 0; step < num_steps; ++step) {
     std::vector<DraftOffer> offers = known;
     for (DraftOffer& o : offers) {
       for (int32_t i = o.num; i < 5; ++i) {
@@ -195,6 +195,40 @@ TEST(DraftSizing, IsNeverSlowerThanNoDraftsAndFasterWhereItCan) {
     EXPECT_LE(relative_time(kShared, is_measured, 8, 0.48, 2), 0.72);
   }
   std::printf("the slowest took %.3f of the time without drafts\n", slowest);
+}
+
+TEST(DraftSizing, LearnsForLittleWhatDoesNotPay) {
+  double slowest = 0;
+  for (const int32_t batch : {1, 2, 4, 8, 16, 32}) {
+    const double time = relative_time(kByRow, false, batch, 0.2, 3, 200);
+    EXPECT_LE(time, batch < 4 ? 1.06 : 1.025) << batch;
+    slowest = std::max(slowest, time);
+  }
+  std::printf("the slowest took %.3f of the time without drafts\n", slowest);
+}
+
+// A step's share of the draft module is saved too, but for a window's worth before each probe.
+TEST(DraftSizing, KeepsRowsOnlyForDraftsThatWillBeMade) {
+  DraftSizing never({.window = 100, .costs = kByRow.costs()});
+  const std::vector<DraftOffer> offers(8, offer(5, 0.5f));
+  for (int i = 0; i < 3000; ++i) {
+    EXPECT_FALSE(never.choose({.offers = offers, .num_decodes = 8}).keeps_rows) << i;
+  }
+  EXPECT_FALSE(never.choose({.offers = {}}).keeps_rows);
+
+  DraftSizing rarely({.window = 100, .costs = kBetween.costs()});
+  const std::vector<DraftOffer> bad = {offer(5, 0.1f)};
+  for (int i = 0; i < 50; ++i) rarely.add_offer(bad[0]);
+  int kept = 0, rounds = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const DraftSize size = rarely.choose({.offers = bad, .num_decodes = 1});
+    kept = size.keeps_rows ? kept + 1 : 0;
+    if (!size.makes_next) continue;
+    ++rounds;
+    EXPECT_GE(kept, std::min(i, 100)) << i;
+  }
+  EXPECT_GE(rounds, 15);
+  EXPECT_LE(rounds, 30);
 }
 
 }  // namespace
