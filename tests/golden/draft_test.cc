@@ -237,6 +237,29 @@ TEST_P(DraftRows, GoThroughAnImage) {
   }
 }
 
+// Rows that were not kept leave a gap: a round sees what follows it, whatever is before.
+TEST_P(DraftRows, BehindAGapAreMadeFromWhatFollowsIt) {
+  TestModel model = open_demo(GetParam());
+  const std::vector<int32_t> ids = text_rows()[5].ids;
+  ASSERT_GT(ids.size(), 12u);
+  TestSequence all(model), gap(model), none(model);
+  const size_t cuts[] = {0, 4, 8, ids.size()};
+  int32_t last = -1;
+  for (size_t i = 0; i < 3; ++i) {
+    const auto part = std::span(ids).subspan(cuts[i], cuts[i + 1] - cuts[i]);
+    last = argmax(all.step(part, {.drafts = true}));
+    gap.step(part, {.drafts = i != 1});
+    none.step(part, {.drafts = i == 2});
+  }
+  EXPECT_EQ(all.draft_segment(last, 5).floor, 0);
+  EXPECT_EQ(gap.draft_segment(last, 5).floor, 8);
+  const auto drafts = draft_greedily(
+      model, {all.draft_segment(last, 5), gap.draft_segment(last, 5), none.draft_segment(last, 5)});
+  EXPECT_EQ(drafts[1].tokens, drafts[2].tokens);
+  EXPECT_TRUE(same_bits(drafts[1].confidence, drafts[2].confidence));
+  EXPECT_FALSE(same_bits(drafts[1].confidence, drafts[0].confidence));
+}
+
 // Speculation gives the text of plain decoding for every draft length, in both modes.
 TEST_P(DraftRows, DoNotChangeGreedyText) {
   TestModel model = open_demo(GetParam());

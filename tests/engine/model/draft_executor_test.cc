@@ -154,6 +154,7 @@ class DraftExecutor : public testing::Test {
       return static_cast<int32_t>(way.at_random ? random.below(most + 1) : most);
     };
     if (way.at_random && random.below(3) == 0) plan.draft_capacity = at_most(12);
+    plan.keeps_draft_rows = !way.at_random || random.below(4) != 0;
     for (size_t i = 0; i < cases_.size(); ++i) {
       const Case& c = cases_[i];
       if (answers_[i].is_over(c)) continue;
