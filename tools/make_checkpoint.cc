@@ -22,7 +22,8 @@ struct Options {
   std::string weights = "oracle";
   uint64_t seed = 0;
   int32_t num_layers = 4;
-  int32_t num_experts = 0;  // 0: the preset's
+  int32_t num_experts = 0;    // 0: the preset's
+  int32_t draft_experts = 0;  // of a slice; 0: no draft module
   int64_t engram_rows = int64_t{1} << 20;
   uint64_t max_shard_bytes = uint64_t{8} << 30;
 };
@@ -31,7 +32,7 @@ Result<model::ModelConfig> make_config(const Options& options) {
   if (options.preset == "slice") {
     return model::release_slice(options.num_layers,
                                 options.num_experts == 0 ? 384 : options.num_experts,
-                                options.engram_rows);
+                                options.engram_rows, options.draft_experts);
   }
   FATHOM_ASSIGN(model::ModelConfig config, model::preset_config(options.preset));
   if (options.num_experts != 0) config.num_experts = options.num_experts;
@@ -67,6 +68,10 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "another seed, other weights")->capture_default_str();
   app.add_option("--layers", options.num_layers, "layers of a slice")->capture_default_str();
   app.add_option("--experts", options.num_experts, "routed experts a layer; 0: the preset's")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
+  app.add_option("--draft-experts", options.draft_experts,
+                 "routed experts of each draft stage of a slice; 0: no draft module")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
   app.add_option("--engram-rows", options.engram_rows, "rows of the Engram table of a slice")

@@ -31,8 +31,8 @@ const std::vector<Kind>& kinds() {
         "ttft_p90_ms", "output_tokens_per_s"}},
       {"drafts",
        bench_drafts,
-       {"speedup", "speedup_least", "speedup_most", "mean_accepted_length", "verified_per_step",
-        "tokens_per_s", "plain_tokens_per_s"}},
+       {"speedup", "speedup_least", "speedup_most", "byte_gain", "mean_accepted_length",
+        "verified_per_step", "tokens_per_s", "plain_tokens_per_s"}},
   };
   return all;
 }

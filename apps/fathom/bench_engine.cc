@@ -65,16 +65,6 @@ void progress(const BenchRow& row) {
                row.ratio());
 }
 
-bench::Peaks measure_peaks(const BenchOptions& options) {
-  const int threads = options.engine.threads > 0 ? options.engine.threads : cpu_info().num_cpus;
-  Isa units = best_isa();
-  const std::optional<Isa> isa = parse_isa(options.engine.isa);
-  if (isa && missing_feature(*isa).empty()) units = std::max(units, *isa);
-  const bench::Peaks peaks = bench::measure_peaks(threads, units);
-  (void)reset_peak_memory();  // measuring the machine takes more than some models
-  return peaks;
-}
-
 void add_percentiles(const Percentiles& seconds, BenchRow* row) {
   row->figures.emplace_back("p50_ms", seconds.p50 * 1e3);
   row->figures.emplace_back("p90_ms", seconds.p90 * 1e3);
@@ -89,10 +79,21 @@ std::string joined(const std::vector<int>& numbers) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> start_bench_engine(const BenchOptions& options, int max_batch) {
+bench::Peaks measure_peaks(const BenchOptions& options) {
+  const int threads = options.engine.threads > 0 ? options.engine.threads : cpu_info().num_cpus;
+  Isa units = best_isa();
+  const std::optional<Isa> isa = parse_isa(options.engine.isa);
+  if (isa && missing_feature(*isa).empty()) units = std::max(units, *isa);
+  const bench::Peaks peaks = bench::measure_peaks(threads, units);
+  (void)reset_peak_memory();  // measuring the machine takes more than some models
+  return peaks;
+}
+
+Result<std::unique_ptr<Engine>> start_bench_engine(const BenchOptions& options, int max_batch,
+                                                   const assembly::Hooks& hooks) {
   EngineOptions engine_options = options.engine;
   engine_options.max_batch = max_batch;
-  FATHOM_ASSIGN(std::unique_ptr<Engine> engine, start_engine(engine_options));
+  FATHOM_ASSIGN(std::unique_ptr<Engine> engine, start_engine(engine_options, hooks));
   FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(std::nullopt, *engine));
   Rounds source(prompts, {64}, 8, 1);
   FATHOM_ASSIGN(const LoadResult warm, run_load(*engine->requests, max_batch, source));
@@ -114,7 +115,8 @@ void add_engine_setup(const BenchOptions& options, const Engine& engine, BenchSe
   setup->add("drafts", engine.max_draft);
   setup->add("draft_verify",
              options.engine.draft_verify == DraftVerify::kFixed ? "fixed" : "confidence");
-  setup->add("acceptance", "the model's own");
+  setup->add("acceptance", options.acceptance ? "set to " + std::to_string(*options.acceptance)
+                                              : std::string("the model's own"));
   setup->add("routing", "the model's own; floors assume uniform");
   setup->add("prompts", options.prompts_file ? *options.prompts_file : "random ids");
   setup->add("isa", isa_name(engine.isa));
@@ -149,6 +151,7 @@ void add_load_figures(const LoadResult& load, BenchRow* row) {
 
 // All requests at once; the engine takes as many of them at a time as the row's batch says.
 Result<BenchReport> bench_throughput(const BenchOptions& options) {
+  const int requests = options.requests > 0 ? options.requests : 64;
   const std::vector<int> tokens = standard(options.tokens, {16, 64, 256});
   const std::vector<int> batches = standard(options.batches, {1, 16});
   const int output = options.output_tokens > 0 ? options.output_tokens : 64;
@@ -159,7 +162,7 @@ Result<BenchReport> bench_throughput(const BenchOptions& options) {
     FATHOM_TRY(check_fits(*engine, most(tokens), output));
     FATHOM_ASSIGN(PromptMaker prompts, PromptMaker::create(options.prompts_file, *engine));
     Rounds source(prompts, tokens, output, 1);
-    FATHOM_ASSIGN(const LoadResult load, run_load(*engine->requests, options.requests, source));
+    FATHOM_ASSIGN(const LoadResult load, run_load(*engine->requests, requests, source));
     const Floors floors(*engine, report.peaks);
     BenchRow row{.name = "throughput.b" + std::to_string(batch),
                  .value = load.seconds,
@@ -170,7 +173,7 @@ Result<BenchReport> bench_throughput(const BenchOptions& options) {
       row.floor += floors.prefill(t.prompt_tokens);
       decoded += t.output_tokens - 1;
     }
-    const int64_t mean_context = load.total(&RequestTrace::prompt_tokens) / options.requests;
+    const int64_t mean_context = load.total(&RequestTrace::prompt_tokens) / requests;
     row.floor += static_cast<double>(decoded) / batch * floors.decode(batch, mean_context);
     add_load_figures(load, &row);
     const double first = report.rows.empty() ? row.value : report.rows.front().value;

@@ -21,7 +21,7 @@ const std::map<std::string, Names>& options_of_kinds() {
       {"sweep",
        {"--tokens", "--batch", "--output", "--prompts", "--concurrency", "--context", "--svg"}},
       {"agent", {"--conversations", "--turns", "--output"}},
-      {"drafts", {"--tokens", "--batch", "--output", "--prompts"}},
+      {"drafts", {"--tokens", "--batch", "--output", "--requests", "--prompts", "--pairs", "--acceptance"}},
   };
   return all;
 }
@@ -102,7 +102,8 @@ Examples:
   add_numbers(app, "--tokens", &o->tokens, 1 << 20, "prompt length (not decode, agent)");
   add_numbers(app, "--batch", &o->batches, 1024, "sequences at a time (not prefill, agent)");
   add_numbers(app, "--concurrency", &o->concurrency, 1024, "prompts at a time (sweep)");
-  add_int<int>(app, "--requests", &o->requests, 1, 1000, "requests (throughput; default 64)");
+  add_int<int>(app, "--requests", &o->requests, 1, 1000, "requests (throughput, default 64; drafts, default 32)");
+  add_int<int>(app, "--pairs", &o->pairs, 1, 1000, "runs of each side (drafts; default 9)");
   add_int<int>(app, "--output", &o->output_tokens, 1, 1 << 20,
                "tokens of an answer (not decode, prefill; default 64, sweep 128, agent 24)");
   add_int<int>(app, "--context", &o->context, 1, 1 << 20,
@@ -110,6 +111,13 @@ Examples:
   add_text(app, "--prompts", &o->prompts_file, "FILE",
            "a text to cut prompts from, or questions (.jsonl) (throughput, latency, sweep, drafts; "
            "default: random ids)");
+  app.add("--acceptance", "P",
+          "accept each draft with this chance, whatever it is: for made-up weights, whose drafts "
+          "are never right; answers are then not compared (drafts)",
+          [o](const std::string& value) {
+            o->acceptance = parse_number<double>(value, 0, 1);
+            if (!o->acceptance) throw bad_value("--acceptance", value, "a number from 0 to 1");
+          });
   add_int<int>(app, "--conversations", &o->conversations, 1, 256,
                "conversations at a time (agent; default 16)");
   add_int<int>(app, "--turns", &o->turns, 1, 1000, "turns of each (agent; default 20)");

@@ -49,7 +49,7 @@ struct Hooks {
   std::function<void(const StepResult&)> on_result = nullptr;
   bool raw_confidences = false;  // of drafts, as if they had never been calibrated
   bool measure_again = false;    // what steps cost, whatever is kept
-  runner::AcceptHook accept_hook = nullptr;
+  runner::AcceptHook accept_hook = {};
   MeasureHook on_measure = nullptr;  // thread: that of the call
 };
 

@@ -7,12 +7,14 @@
 namespace fathom::runner {
 
 DraftRound::DraftRound(model::Model& model, SlotSampler& sampler, std::span<Slot> slots,
-                       std::vector<float> temperatures)
+                       std::vector<float> temperatures, const AcceptHook& hook)
     : model_(model),
       sampler_(sampler),
       slots_(slots),
       temperatures_(std::move(temperatures)),
-      drafts_(slots.size()) {}
+      drafts_(slots.size()) {
+  if (hook.accept) confidence_ = hook.confidence;
+}
 
 Status DraftRound::run(const StepPlan& plan) {
   drafting_.clear();
@@ -53,6 +55,7 @@ int32_t DraftRound::choose_likeliest(size_t segment, int32_t, int32_t token) {
 }
 
 float DraftRound::calibrated(float confidence, size_t i) const {
+  if (confidence_) return *confidence_;
   const float t = i < temperatures_.size() ? temperatures_[i] : 1.0f;
   return 1.0f / (1.0f + std::exp(-confidence / t));
 }

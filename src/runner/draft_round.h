@@ -4,6 +4,7 @@
 // Thread: one (rank-0).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,7 +19,7 @@ class DraftRound : private model::DraftSampler {
   // `temperatures` (may be empty: 1) calibrate the confidence of each position: sigmoid(c / T).
   // Model, sampler and slots must outlive this.
   DraftRound(model::Model& model, SlotSampler& sampler, std::span<Slot> slots,
-             std::vector<float> temperatures);
+             std::vector<float> temperatures, const AcceptHook& hook = {});
 
   // After sampling: fills Slot::drafts and Slot::offer of the plan's slots.
   Status run(const StepPlan& plan);
@@ -33,6 +34,7 @@ class DraftRound : private model::DraftSampler {
   SlotSampler& sampler_;
   std::span<Slot> slots_;
   std::vector<float> temperatures_;
+  std::optional<float> confidence_;  // of a hook
   std::vector<Slot*> drafting_;
   bool takes_likeliest_ = false;  // each of them
   std::vector<model::DraftSegment> segments_;

@@ -51,7 +51,7 @@ LocalExecutor::LocalExecutor(model::Model& model, const ExecutorOptions& options
       max_draft_(options.max_draft),
       slots_(static_cast<size_t>(options.num_slots)),
       sampler_(model.config().vocab_size, options.accept_hook),
-      draft_round_(model, sampler_, slots_, options.draft_temperatures) {
+      draft_round_(model, sampler_, slots_, options.draft_temperatures, options.accept_hook) {
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].state = std::move(states[i]);
   if (options.asynchronous) thread_ = std::thread([this] { work(); });
 }

@@ -42,7 +42,7 @@ struct ExecutorOptions {
   // Drafts that plans ask for at most: 0 keeps no draft windows, and drafts nothing.
   int32_t max_draft = 0;
   std::vector<float> draft_temperatures = {};  // DraftRound
-  AcceptHook accept_hook = nullptr;            // benchmarks only
+  AcceptHook accept_hook = {};                 // benchmarks only
   // Of the grammars in plans; must outlive the executor.  nullptr: plans have none.
   const grammar::GrammarStore* grammars = nullptr;
 };

@@ -103,7 +103,7 @@ SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position, const 
 
 int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts, const RowChoices& rows,
                             std::vector<SampledToken>& tokens) {
-  const int32_t set_by_hook = accept_hook_ ? accept_hook_(id, num_drafts) : -1;
+  const int32_t set_by_hook = accept_hook_.accept ? accept_hook_.accept(id, num_drafts) : -1;
   // After the last of its drafts a grammar may be at its end; an earlier one cannot be.
   const bool last_draft_ends = slot.guide != nullptr && slot.guide->ended();
   const auto num_all = static_cast<int32_t>(slot.drafts.size());

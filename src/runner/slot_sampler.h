@@ -16,9 +16,12 @@
 
 namespace fathom::runner {
 
-// For benchmarks only, which measure the speed of a given acceptance: how many of the `num_drafts`
-// of a step count as accepted, whatever the target drew.
-using AcceptHook = std::function<int32_t(SlotId slot, int32_t num_drafts)>;
+// For benchmarks only, which measure the speed of a given acceptance.
+struct AcceptHook {
+  // How many of the `num_drafts` of a step count as accepted, whatever the target drew.
+  std::function<int32_t(SlotId slot, int32_t num_drafts)> accept = nullptr;
+  float confidence = 0;  // of every draft, whatever the draft module says
+};
 
 // What the model says of the rows of a segment: logits, or only their likeliest tokens.
 struct RowChoices {

@@ -18,6 +18,9 @@ constexpr int64_t kFirstTrials = 4, kTrialShare = 4, kLeastTrial = 3, kTrialEver
 constexpr double kFade = 0.98;
 constexpr float kUsualFade = 0.95f, kRareFade = 0.7f;
 constexpr float kFirstGuess = 0.7f;
+// Drafts that could pay are not given up before so many sequences had some; until then each one
+// counts as much as those before it.
+constexpr int64_t kFirstOffers = 4;
 // The first guess of the correction counts as so many drafts.
 constexpr double kFirstWeight = 4;
 // Beyond so many drafts not every capacity is looked at.
@@ -43,8 +46,10 @@ float DraftSizing::usual_confidence(int32_t position) const {
 }
 
 void DraftSizing::add_offer(const DraftOffer& offer) {
+  ++num_offers_;
   // While drafts are rare, each one counts for more.
-  const float fade = is_paused_ ? kRareFade : kUsualFade;
+  const float first_fade = 1 - 1 / static_cast<float>(num_offers_ + 1);
+  const float fade = std::min(is_paused_ ? kRareFade : kUsualFade, first_fade);
   for (size_t i = 0; i < static_cast<size_t>(offer.num); ++i) {
     usual_[i] = usual_[i] * fade + (1 - fade) * std::clamp(offer.confidence[i], 0.0f, 1.0f);
   }
@@ -155,8 +160,10 @@ DraftSize DraftSizing::choose(const DraftLoad& load) {
   const Best found = best(load, survivals);
   // Not by one step's confidences: where few sequences run, they say little of the next ones.
   const double usual = best(load, usual_survivals(load)).rate;
-  is_paused_ = usual < plain * (is_paused_ ? kComeback : 1.0);
-  if (is_paused_) return probe(found.capacity, can_pay(load, num_drafts, plain));
+  const bool may_pay = can_pay(load, num_drafts, plain);
+  const bool is_unknown = num_offers_ < kFirstOffers && may_pay;
+  is_paused_ = !is_unknown && usual < plain * (is_paused_ ? kComeback : 1.0);
+  if (is_paused_) return probe(found.capacity, may_pay);
   probe_every_ = kProbeEvery;
   keeps_rows_ = true;
   const bool is_trial = !decodes_.is_measured() && num_steps_ % kTrialEvery == 0;

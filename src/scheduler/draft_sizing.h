@@ -85,6 +85,7 @@ class DraftSizing {
   int64_t num_steps_ = 0;        // with offers
   int64_t num_added_ = 0;        // that ran, without prompts
   bool is_paused_ = false;       // drafts would not pay
+  int64_t num_offers_ = 0;       // sequences that drafts were made for
   int64_t probe_every_ = 0, since_probe_ = 0;
   bool made_before_ = false;  // the step before made drafts
   bool keeps_rows_ = true;

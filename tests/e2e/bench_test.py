@@ -64,6 +64,18 @@ class Bench(ProgramTest):
         self.assertEqual((report["setup"]["drafts"], report["setup"]["draft_verify"]), (5, "fixed"))
         self.fails(2, "bench", "drafts", "--max-draft", "0", says="--max-draft 0")
 
+    def test_drafts_of_a_given_acceptance(self):
+        for chance, length in (("0", (1, 1)), ("1", (4.5, 6))):
+            report = json.loads(self.text("bench", "drafts", "--batch", "2", "--output", "24", "--requests", "2", "--pairs", "2",
+                                          "--draft-verify", "fixed", "--acceptance", chance, "--json", "-"))
+            row = report["rows"][0]
+            self.assertTrue(length[0] <= row["mean_accepted_length"] <= length[1], row)
+            self.assertEqual(row["acceptance_1"], float(chance))
+            self.assertEqual(row["byte_gain"] > 1, chance == "1")
+            self.assertTrue(report["setup"]["acceptance"].startswith("set to " + chance), report["setup"])
+        self.fails(2, "bench", "drafts", "--acceptance", "1.5", says="a number from 0 to 1")
+        self.fails(2, "bench", "decode", "--acceptance", "1", says="is not an option of bench decode")
+
     def test_latency(self):
         text = self.write("text.txt", "The river runs past the green house. " * 20)
         report, rows = self.bench("latency", "--tokens", "70", "--batch", "2", "--output", "4",

@@ -207,6 +207,22 @@ TEST(DraftSizing, LearnsForLittleWhatDoesNotPay) {
   std::printf("the slowest took %.3f of the time without drafts\n", slowest);
 }
 
+// What is guessed of drafts before any was made would not pay here; what they are does.
+TEST(DraftSizing, LooksAtSomeDraftsBeforeItGivesThemUp) {
+  constexpr Machine kDear = {0.004, 0.0035, 0.004, 0};
+  for (const auto& [confidence, pays] : {std::pair{0.97f, true}, {0.6f, false}}) {
+    DraftSizing sizing({.costs = kDear.costs()});
+    const std::vector<DraftOffer> offers = {offer(5, confidence)};
+    int rounds = 0;
+    for (int i = 0; i < 40; ++i) {
+      if (!sizing.choose({.offers = offers, .num_decodes = 1}).makes_next) continue;
+      ++rounds;
+      sizing.add_offer(offers[0]);
+    }
+    EXPECT_EQ(rounds, pays ? 40 : 4) << confidence;
+  }
+}
+
 // A step's share of the draft module is saved too, but for a window's worth before each probe.
 TEST(DraftSizing, KeepsRowsOnlyForDraftsThatWillBeMade) {
   DraftSizing never({.window = 100, .costs = kByRow.costs()});
