@@ -21,7 +21,8 @@ const std::map<std::string, Names>& options_of_kinds() {
       {"sweep",
        {"--tokens", "--batch", "--output", "--prompts", "--concurrency", "--context", "--svg"}},
       {"agent", {"--conversations", "--turns", "--output"}},
-      {"drafts", {"--tokens", "--batch", "--output", "--requests", "--prompts", "--pairs", "--acceptance"}},
+      {"drafts",
+       {"--tokens", "--batch", "--output", "--requests", "--prompts", "--pairs", "--acceptance"}},
   };
   return all;
 }
@@ -102,7 +103,8 @@ Examples:
   add_numbers(app, "--tokens", &o->tokens, 1 << 20, "prompt length (not decode, agent)");
   add_numbers(app, "--batch", &o->batches, 1024, "sequences at a time (not prefill, agent)");
   add_numbers(app, "--concurrency", &o->concurrency, 1024, "prompts at a time (sweep)");
-  add_int<int>(app, "--requests", &o->requests, 1, 1000, "requests (throughput, default 64; drafts, default 32)");
+  add_int<int>(app, "--requests", &o->requests, 1, 1000,
+               "requests (throughput, default 64; drafts, default 32)");
   add_int<int>(app, "--pairs", &o->pairs, 1, 1000, "runs of each side (drafts; default 9)");
   add_int<int>(app, "--output", &o->output_tokens, 1, 1 << 20,
                "tokens of an answer (not decode, prefill; default 64, sweep 128, agent 24)");

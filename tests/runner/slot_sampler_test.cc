@@ -78,7 +78,7 @@ std::array<double, kVocab> shares_of(const Row& logits) {
 TEST(SlotSampler, SequencesAreThoseOfPlainSamplingForEveryDraftLength) {
   constexpr int32_t kTokens = 10;
   constexpr int kSequences = 2000;
-  SlotSampler sampler(kVocab, nullptr);
+  SlotSampler sampler(kVocab, {});
   int64_t num_accepted = 0, num_verified = 0;
   std::vector<SampledToken> tokens;
   for (uint64_t seed = 0; seed < kSequences; ++seed) {
@@ -108,7 +108,7 @@ TEST(SlotSampler, SequencesAreThoseOfPlainSamplingForEveryDraftLength) {
 // Pairs of tokens that come out of steps with drafts, against the target's distribution.
 TEST(SlotSampler, DrawsWithDraftsHaveTheTargetsDistribution) {
   constexpr int kDraws = 50'000;  // of two tokens
-  SlotSampler sampler(kVocab, nullptr);
+  SlotSampler sampler(kVocab, {});
   std::vector<int64_t> counts(kVocab * kVocab);
   std::vector<double> shares;
   const auto first = shares_of(logits_after(0, 0));
@@ -134,7 +134,7 @@ TEST(SlotSampler, DrawsWithDraftsHaveTheTargetsDistribution) {
 // min(1, P/Q) and drawing the rest from P again, for one, would give 0.64.
 TEST(SlotSampler, TheBiasedExampleIsNotBiased) {
   constexpr int kDraws = 100'000;
-  SlotSampler sampler(2, nullptr);
+  SlotSampler sampler(2, {});
   const std::array<float, 2> p = {std::log(0.7f), std::log(0.3f)}, q = {0, 0};
   const std::array<float, 4> rows = {p[0], p[1], p[0], p[1]};
   std::array<int64_t, 2> first{}, bonus{};
