@@ -26,10 +26,21 @@ inline constexpr int64_t kGroupCols = 32;
 // Columns unpacked at a time: 32 rows of them are 16 KB (fp4) or 32 KB (fp8), in L1.
 inline constexpr int64_t kInt8TileCols = 512;
 inline constexpr int64_t kInt8TileTokens = 96;
-inline constexpr int64_t kMaxInt8DotTokens = 8;
+inline constexpr int64_t kMaxInt8DotTokens = 3;
 
 // An e4m3 code in units of 2^-6; NaN codes read as 480, their place in the number line.
-int16_t e4m3_units(uint8_t code);
+constexpr int16_t e4m3_units(uint8_t code) {
+  const int e = (code >> 3) & 15;
+  const int m = code & 7;
+  int v;  // in units of 2^-9, then of 2^-6
+  if (e >= 4) {
+    v = (8 + m) << (e - 4);
+  } else {
+    const int fine = e == 0 ? m : (8 + m) << (e - 1);
+    v = (fine + 3 + ((fine >> 3) & 1)) >> 3;
+  }
+  return static_cast<int16_t>((code & 0x80) != 0 ? -v : v);
+}
 
 // Rows of x, in the places of one kind of matrix.
 struct Int8Rows {
@@ -59,7 +70,7 @@ struct Int8TileProduct {
   Int8Rows x;
   int64_t tokens;  // 1 .. kInt8TileTokens
   int64_t col;
-  int64_t cols;          // of the tile, a multiple of 32
+  int64_t cols;          // of the tile, a multiple of 32, at most kInt8TileCols
   float* y;              // [tokens, kBlockRows]; holds the sums between tiles
   const uint8_t* ahead;  // stored bytes that the next tile is made of: rows `ahead_stride` apart
   int64_t ahead_stride;

@@ -36,19 +36,6 @@ void tile_product(const Int8Kernels& kernels, const RowBlock& block, const Int8R
 
 }  // namespace
 
-int16_t e4m3_units(uint8_t code) {
-  const int e = (code >> 3) & 15;
-  const int m = code & 7;
-  int v;  // in units of 2^-9, then of 2^-6
-  if (e >= 4) {
-    v = (8 + m) << (e - 4);
-  } else {
-    const int fine = e == 0 ? m : (8 + m) << (e - 1);
-    v = (fine + 3 + ((fine >> 3) & 1)) >> 3;
-  }
-  return static_cast<int16_t>((code & 0x80) != 0 ? -v : v);
-}
-
 Int8Rows int8_rows(std::byte* memory, int64_t tokens, int64_t cols) {
   const int64_t stride = int8_code_stride(cols);
   const int64_t groups = int8_group_stride(cols);

@@ -1,9 +1,10 @@
-// The integer rows of `linear` with AVX-512 VNNI: rounding of x, and the tile product for 9 tokens
+// The integer rows of `linear` with AVX-512 VNNI: rounding of x, and the tile product for 4 tokens
 // and more.
 //
 // Limit of the tile product: vpdpbusd, two a cycle.  A group of 32 columns by 32 rows takes a token
-// 16 of them a plane (fp4 one, fp8 two), and 3 operations a vector of 16 rows to go on in fp32: at
-// most 0.73 (fp4) or 0.84 (fp8, its scale folded into that of x) of the units' peak.
+// 16 of them a plane (fp4 one, fp8 two), and 2 (fp4) or 3 (fp8, its scale folded into that of x)
+// operations a vector of 16 rows to go on in fp32: at most 0.80 or 0.84 of the units' peak.  With 8
+// tokens unpacking takes as long as the products.
 #include "kernels/linear/x86_avx512_int8.h"
 
 #include <immintrin.h>
@@ -17,6 +18,7 @@ namespace fathom::kernels {
 namespace {
 
 constexpr int kTokens = 6;
+constexpr int kMostTokens = 8;  // with sums between groups in memory
 constexpr int kVectors = kBlockRows / 16;
 static_assert(2 * kTokens * kVectors + kVectors + 2 <= 32, "accumulators live in registers");
 constexpr int64_t kTileGroups = kInt8TileCols / kGroupCols;
@@ -53,62 +55,48 @@ void quantize_vectors(__m512 v0, __m512 v1, bool fp4, int8_t* code, float* scale
 
 // ---- tiles
 
-// Dword j of each of 16 vectors, for all j: rows become columns.
-void transpose(__m512i (&v)[16]) {
-  __m512i a[16], b[16];
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    a[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-    a[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    b[i] = _mm512_unpacklo_epi64(a[i], a[i + 2]);
-    b[i + 1] = _mm512_unpackhi_epi64(a[i], a[i + 2]);
-    b[i + 2] = _mm512_unpacklo_epi64(a[i + 1], a[i + 3]);
-    b[i + 3] = _mm512_unpackhi_epi64(a[i + 1], a[i + 3]);
-  }
-  // b[4 q + c] has dwords c, c + 4, c + 8, c + 12 of rows 4 q .. 4 q + 3.
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    const __m512i p = _mm512_shuffle_i32x4(b[c], b[4 + c], 0x88);
-    const __m512i q = _mm512_shuffle_i32x4(b[8 + c], b[12 + c], 0x88);
-    const __m512i r = _mm512_shuffle_i32x4(b[c], b[4 + c], 0xdd);
-    const __m512i s = _mm512_shuffle_i32x4(b[8 + c], b[12 + c], 0xdd);
-    v[c] = _mm512_shuffle_i32x4(p, q, 0x88);
-    v[4 + c] = _mm512_shuffle_i32x4(r, s, 0x88);
-    v[8 + c] = _mm512_shuffle_i32x4(p, q, 0xdd);
-    v[12 + c] = _mm512_shuffle_i32x4(r, s, 0xdd);
-  }
-}
+// Rows [row, row + 16) of the block; rows past its last repeat it.
+struct SixteenRows {
+  const uint8_t* at[16];
 
-// 64 bytes at `at` of rows [row, row + 16) of the block, fewer at a row's end; rows past the
-// block's last repeat it.
-void load_rows(const RowBlock& b, int64_t row, int64_t at, __mmask64 mask, __m512i (&v)[16]) {
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) {
-    const int64_t r = std::min(row + i, b.rows - 1);
-    v[i] = _mm512_maskz_loadu_epi8(mask, b.data + r * b.row_bytes + at);
+  SixteenRows(const RowBlock& b, int64_t row) {
+    for (int i = 0; i < 16; ++i) at[i] = b.data + std::min(row + i, b.rows - 1) * b.row_bytes;
   }
-}
+};
 
-__mmask64 first_bytes(int64_t n) { return n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1; }
+// 16 bytes at `byte` of 16 rows to v[k]: dword k of each row.  The loads put rows 4 apart side by
+// side, so that what is left of the transposition stays in the 128-bit lanes.
+inline __attribute__((always_inline)) void transpose_piece(const SixteenRows& rows, int64_t byte,
+                                                           __m512i (&v)[4]) {
+  __m512i m[4];
+  const auto piece = [&](int i) __attribute__((always_inline)) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows.at[i] + byte));
+  };
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r) {
+    m[r] = _mm512_broadcast_i32x4(piece(r));
+    m[r] = _mm512_mask_broadcast_i32x4(m[r], 0x00f0, piece(r + 4));
+    m[r] = _mm512_mask_broadcast_i32x4(m[r], 0x0f00, piece(r + 8));
+    m[r] = _mm512_mask_broadcast_i32x4(m[r], 0xf000, piece(r + 12));
+  }
+  const __m512i a = _mm512_unpacklo_epi32(m[0], m[1]), b = _mm512_unpackhi_epi32(m[0], m[1]);
+  const __m512i c = _mm512_unpacklo_epi32(m[2], m[3]), d = _mm512_unpackhi_epi32(m[2], m[3]);
+  v[0] = _mm512_unpacklo_epi64(a, c);
+  v[1] = _mm512_unpackhi_epi64(a, c);
+  v[2] = _mm512_unpacklo_epi64(b, d);
+  v[3] = _mm512_unpackhi_epi64(b, d);
+}
 
 // Scales of up to 4 groups of 16 rows, from group `group` on.
 void unpack_scales(const RowBlock& b, int64_t row, int64_t group, int64_t groups, float* out) {
   const int64_t stride = b.cols / kGroupCols;
-  alignas(64) uint32_t bytes[16];
-  for (int i = 0; i < 16; ++i) {
-    const uint8_t* s = b.scale + std::min(row + i, b.rows - 1) * stride + group;
-    uint32_t word = 0;
-    if (groups == 4) {
-      __builtin_memcpy(&word, s, 4);
-    } else {
-      for (int64_t g = 0; g < groups; ++g) word |= uint32_t{s[g]} << (8 * g);
-    }
-    bytes[i] = word;
-  }
-  const __m512i words = _mm512_load_si512(bytes);
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const auto last = static_cast<int32_t>(std::max<int64_t>(0, b.rows - 1 - row));
+  const uint8_t* first = b.scale + std::min(row, b.rows - 1) * stride + group;
+  const __m512i at = _mm512_mullo_epi32(_mm512_min_epi32(lane, _mm512_set1_epi32(last)),
+                                        _mm512_set1_epi32(static_cast<int32_t>(stride)));
+  const __m512i words =
+      groups == 4 ? _mm512_i32gather_epi32(at, first, 1) : few_scales(first, at, groups);
   for (int g = 0; g < groups; ++g) {
     _mm512_store_ps(out + g * kBlockRows, scale_of_byte(words, g));
   }
@@ -117,20 +105,21 @@ void unpack_scales(const RowBlock& b, int64_t row, int64_t group, int64_t groups
 void unpack_fp4(const RowBlock& b, int64_t col, int64_t cols, int bias, std::byte* tile) {
   const __m512i table = e2m1_bytes(bias);
   auto* scales = reinterpret_cast<float*>(tile + kScaleOffset);
-  for (int64_t i = 0; i < cols; i += 128) {
-    const int64_t groups = std::min<int64_t>(4, (cols - i) / kGroupCols);
-    for (int64_t row = 0; row < kBlockRows; row += 16) {
-      __m512i v[16];
-      load_rows(b, row, (col + i) / 2, first_bytes(16 * groups), v);
-      transpose(v);
-#pragma GCC unroll 16
-      for (int j = 0; j < 16; ++j) {
-        if (j / 4 >= groups) break;
-        std::byte* out = tile + (i / kGroupCols + j / 4) * kPlaneBytes + j % 4 * 128 + row * 4;
-        _mm512_store_si512(out, _mm512_permutexvar_epi8(v[j], table));
-        _mm512_store_si512(out + 4 * 128,
-                           _mm512_permutexvar_epi8(_mm512_srli_epi16(v[j], 4), table));
+  for (int64_t row = 0; row < kBlockRows; row += 16) {
+    const SixteenRows rows(b, row);
+    for (int64_t g = 0; g < cols / kGroupCols; ++g) {
+      __m512i v[4];
+      transpose_piece(rows, col / 2 + g * 16, v);
+      std::byte* out = tile + g * kPlaneBytes + row * 4;
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        _mm512_store_si512(out + k * 128, _mm512_permutexvar_epi8(v[k], table));
+        _mm512_store_si512(out + (4 + k) * 128,
+                           _mm512_permutexvar_epi8(_mm512_srli_epi16(v[k], 4), table));
       }
+    }
+    for (int64_t i = 0; i < cols; i += 128) {
+      const int64_t groups = std::min<int64_t>(4, (cols - i) / kGroupCols);
       unpack_scales(b, row, (col + i) / kGroupCols, groups, scales + i + row);
     }
   }
@@ -140,7 +129,8 @@ void unpack_fp4(const RowBlock& b, int64_t col, int64_t cols, int bias, std::byt
 template <bool is_signed>
 void e4m3_planes(__m512i w, const E4m3Bytes& table, __m512i& high, __m512i& low) {
   const __m512i base = _mm512_set1_epi8(is_signed ? 0 : char(0x80));
-  const __mmask64 big = _mm512_test_epi8_mask(w, _mm512_set1_epi8(0x40));
+  // Bit 6, by way of bit 7: a test would take the shuffles' port.
+  const __mmask64 big = _mm512_movepi8_mask(_mm512_add_epi8(w, w));
   const __mmask64 negative = _mm512_movepi8_mask(w);
   low = _mm512_permutexvar_epi8(w, table.low);
   low = _mm512_mask_permutexvar_epi8(low, big, w, table.low_big);
@@ -157,20 +147,18 @@ void unpack_fp8(const RowBlock& b, int64_t col, int64_t cols, std::byte* tile) {
   E4m3Bytes table = e4m3_bytes();
   // The table's big half counts from 2^15 too.
   if (!is_signed) table.high_big = _mm512_xor_si512(table.high_big, _mm512_set1_epi8(char(0x80)));
-  for (int64_t i = 0; i < cols; i += 64) {
-    const int64_t groups = std::min<int64_t>(2, (cols - i) / kGroupCols);
-    for (int64_t row = 0; row < kBlockRows; row += 16) {
-      __m512i v[16];
-      load_rows(b, row, col + i, first_bytes(32 * groups), v);
-      transpose(v);
-#pragma GCC unroll 16
-      for (int j = 0; j < 16; ++j) {
-        if (j / 8 >= groups) break;
-        std::byte* out = tile + (i / kGroupCols + j / 8) * 2 * kPlaneBytes + j % 8 * 128 + row * 4;
+  for (int64_t row = 0; row < kBlockRows; row += 16) {
+    const SixteenRows rows(b, row);
+    for (int64_t i = 0; i < cols; i += 16) {
+      __m512i v[4];
+      transpose_piece(rows, col + i, v);
+      std::byte* out = tile + i / kGroupCols * 2 * kPlaneBytes + i % kGroupCols * 32 + row * 4;
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
         __m512i high, low;
-        e4m3_planes<is_signed>(v[j], table, high, low);
-        _mm512_store_si512(out, high);
-        _mm512_store_si512(out + kPlaneBytes, low);
+        e4m3_planes<is_signed>(v[k], table, high, low);
+        _mm512_store_si512(out + k * 128, high);
+        _mm512_store_si512(out + k * 128 + kPlaneBytes, low);
       }
     }
   }
@@ -178,36 +166,57 @@ void unpack_fp8(const RowBlock& b, int64_t col, int64_t cols, std::byte* tile) {
 
 // ---- products
 
-// T tokens by the tile's rows.  The folds over I keep the accumulators in registers, where g++ 12
-// would leave an array indexed by loops in memory.
+// Sums of fp4 groups start with the bits of kMagic, so that read as fp32 they are kMagic + sum: a
+// conversion and a product by the weight's scale then are one exact multiply-add.  |sum| <= 12 x
+// 127 x 32 < 2^22.
+constexpr float kMagic = 0x1.8p23f;
+constexpr int32_t kMagicBits = 0x4b400000;
+
+// What a call of multiply_tokens makes of the scales and offsets of its tokens.
+template <bool kFp8, int T>
+struct TokenGroups {
+  alignas(64) float scale[T][kTileGroups];    // fp8: with the block's
+  alignas(64) int32_t start[T][kTileGroups];  // of the sums
+
+  TokenGroups(const Int8TileProduct& p, const Int8Rows& x, int64_t first_group, int64_t groups) {
+    for (int64_t g = 0; g < groups; g += 16) {
+      const __mmask16 mask = first_lanes(groups - g);
+      const __m512 s =
+          kFp8 ? load_scales(p.block->scale + first_group + g, groups - g) : _mm512_set1_ps(1.0f);
+      const __m512i magic = _mm512_set1_epi32(kFp8 ? 0 : kMagicBits);
+      for (int t = 0; t < T; ++t) {
+        const int64_t at = t * x.group_stride + first_group + g;
+        const __m512 xs = _mm512_maskz_loadu_ps(mask, x.scale + at);
+        _mm512_store_ps(scale[t] + g, kFp8 ? _mm512_mul_ps(s, xs) : xs);
+        const __m512i offset = _mm512_maskz_loadu_epi32(mask, x.offset + at);
+        _mm512_store_si512(start[t] + g, _mm512_add_epi32(offset, magic));
+      }
+    }
+  }
+};
+
+// T tokens by the tile's rows.  The folds over I = t * kVectors + v keep the accumulators in
+// registers, where g++ 12 would leave an array indexed by loops in memory.  More than kTokens need
+// all registers for the sums of a group: theirs lie in y.
 template <bool kFp8, int T, size_t... I>
 void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequence<I...>) {
+  constexpr bool kInMemory = T > kTokens;
   const Int8Rows x = p.x.from(token);
   const int64_t first_group = p.col / kGroupCols, groups = p.cols / kGroupCols;
   const bool last = p.col + p.cols == p.block->cols;
   float* y = p.y + token * kBlockRows;
   const auto* scales = reinterpret_cast<const float*>(p.tile + kScaleOffset);
-  // fp8: the block's scales go into those of x.
-  alignas(64) float folded[T][kTileGroups];
-  if constexpr (kFp8) {
-    for (int64_t g = 0; g < groups; g += 16) {
-      const __m512 s = load_scales(p.block->scale + first_group + g, groups - g);
-      for (int t = 0; t < T; ++t) {
-        const float* xs = x.scale + t * x.group_stride + first_group + g;
-        _mm512_store_ps(folded[t] + g, _mm512_mul_ps(s, _mm512_loadu_ps(xs)));
-      }
-    }
-  }
-  // I = t * kVectors + v.
+  const TokenGroups<kFp8, T> token_groups(p, x, first_group, groups);
   __m512 acc[sizeof...(I)];
   if (p.col == 0) {
     ((acc[I] = _mm512_setzero_ps()), ...);
-  } else {
+    if (kInMemory) (_mm512_store_ps(y + 16 * I, acc[I]), ...);
+  } else if (!kInMemory) {
     ((acc[I] = _mm512_load_ps(y + 16 * I)), ...);
   }
   const int64_t lines_a_group = kFp8 ? kBlockRows / 2 : kBlockRows / 4;
   for (int64_t g = 0; g < groups; ++g) {
-    if (token == 0) {  // a share of the stored bytes of the next tile
+    if (token == 0) {  // a share of the stored bytes of a later tile
       const int64_t line = g * lines_a_group;
       for (int64_t i = line; i < line + lines_a_group; ++i) {
         _mm_prefetch(reinterpret_cast<const char*>(p.ahead + i % kBlockRows * p.ahead_stride +
@@ -217,10 +226,11 @@ void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequenc
     }
     const std::byte* w = p.tile + g * (kFp8 ? 2 : 1) * kPlaneBytes;
     const int8_t* code = x.code + p.col + g * kGroupCols;
-    const int32_t* offset = x.offset + first_group + g;
     __m512i sum[sizeof...(I)];
-    ((sum[I] = _mm512_set1_epi32(offset[int64_t{I / kVectors} * x.group_stride])), ...);
+    ((sum[I] = _mm512_set1_epi32(token_groups.start[I / kVectors][g])), ...);
     const auto plane = [&](const std::byte* rows) __attribute__((always_inline)) {
+      // Or the compiler keeps the x of one plane for the next: in memory, for want of registers.
+      __asm__("" : "+r"(code));
 #pragma GCC unroll 8
       for (int k = 0; k < 8; ++k) {
         const __m512i w0 = _mm512_load_si512(rows + k * 128);
@@ -245,21 +255,33 @@ void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequenc
       ((sum[I] = _mm512_slli_epi32(sum[I], 8)), ...);
       plane(w + kPlaneBytes);
     }
+    const __m512 ws[kVectors] = {_mm512_load_ps(scales + g * kBlockRows),
+                                 _mm512_load_ps(scales + g * kBlockRows + 16)};
     const auto finish = [&](auto i) __attribute__((always_inline)) {
       constexpr size_t t = i / kVectors, v = i % kVectors;
-      __m512 f = _mm512_cvtepi32_ps(sum[i]);
+      __m512 f;
       if constexpr (kFp8) {
-        acc[i] = _mm512_fmadd_ps(f, _mm512_set1_ps(folded[t][g]), acc[i]);
+        f = _mm512_cvtepi32_ps(sum[i]);
       } else {
-        f = _mm512_mul_ps(f, _mm512_load_ps(scales + g * kBlockRows + 16 * v));
-        const float xs = x.scale[int64_t{t} * x.group_stride + first_group + g];
-        acc[i] = _mm512_fmadd_ps(f, _mm512_set1_ps(xs), acc[i]);
+        const __m512 minus = _mm512_mul_ps(ws[v], _mm512_set1_ps(-kMagic));
+        f = _mm512_fmadd_ps(_mm512_castsi512_ps(sum[i]), ws[v], minus);
+      }
+      const __m512 xs = _mm512_set1_ps(token_groups.scale[t][g]);
+      if constexpr (kInMemory) {
+        _mm512_store_ps(y + 16 * i, _mm512_fmadd_ps(f, xs, _mm512_load_ps(y + 16 * i)));
+      } else {
+        acc[i] = _mm512_fmadd_ps(f, xs, acc[i]);
       }
     };
     (finish(std::integral_constant<size_t, I>()), ...);
   }
+  if (kInMemory && !last) return;
   const __m512 unit = _mm512_set1_ps(!last ? 1.0f : kFp8 ? 0x1p-6f : 0.5f);
-  (_mm512_store_ps(y + 16 * I, _mm512_mul_ps(acc[I], unit)), ...);
+  const auto put = [&](auto i) __attribute__((always_inline)) {
+    const __m512 sums = kInMemory ? _mm512_load_ps(y + 16 * i) : acc[i];
+    _mm512_store_ps(y + 16 * i, _mm512_mul_ps(sums, unit));
+  };
+  (put(std::integral_constant<size_t, I>()), ...);
 }
 
 template <bool kFp8, int T>
@@ -269,28 +291,15 @@ void multiply_some(const Int8TileProduct& p, int64_t token) {
 
 template <bool kFp8>
 void multiply_all(const Int8TileProduct& p) {
-  const int64_t parts = (p.tokens + kTokens - 1) / kTokens;
+  using Multiply = void (*)(const Int8TileProduct&, int64_t);
+  static constexpr Multiply kMultiply[kMostTokens] = {
+      multiply_some<kFp8, 1>, multiply_some<kFp8, 2>, multiply_some<kFp8, 3>,
+      multiply_some<kFp8, 4>, multiply_some<kFp8, 5>, multiply_some<kFp8, 6>,
+      multiply_some<kFp8, 7>, multiply_some<kFp8, 8>};
+  const int64_t parts = p.tokens <= kMostTokens ? 1 : (p.tokens + kTokens - 1) / kTokens;
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t token = p.tokens * part / parts;
-    switch (p.tokens * (part + 1) / parts - token) {
-      case 1:
-        multiply_some<kFp8, 1>(p, token);
-        break;
-      case 2:
-        multiply_some<kFp8, 2>(p, token);
-        break;
-      case 3:
-        multiply_some<kFp8, 3>(p, token);
-        break;
-      case 4:
-        multiply_some<kFp8, 4>(p, token);
-        break;
-      case 5:
-        multiply_some<kFp8, 5>(p, token);
-        break;
-      default:
-        multiply_some<kFp8, 6>(p, token);
-    }
+    kMultiply[p.tokens * (part + 1) / parts - token - 1](p, token);
   }
 }
 

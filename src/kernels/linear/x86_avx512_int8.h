@@ -44,15 +44,34 @@ static inline __m512i e2m1_bytes(int bias) {
 struct E4m3Bytes {
   __m512i low, low_big, high_big;
 };
-static inline E4m3Bytes e4m3_bytes() {
-  alignas(64) uint8_t bytes[3][64];
+struct alignas(64) E4m3Tables {
+  uint8_t low[64], low_big[64], high_big[64];
+};
+constexpr E4m3Tables make_e4m3_tables() {
+  E4m3Tables t{};
   for (int i = 0; i < 64; ++i) {
     const int big = e4m3_units(static_cast<uint8_t>(64 + i));
-    bytes[0][i] = static_cast<uint8_t>(e4m3_units(static_cast<uint8_t>(i)));
-    bytes[1][i] = static_cast<uint8_t>(big & 255);
-    bytes[2][i] = static_cast<uint8_t>(big >> 8);
+    t.low[i] = static_cast<uint8_t>(e4m3_units(static_cast<uint8_t>(i)));
+    t.low_big[i] = static_cast<uint8_t>(big & 255);
+    t.high_big[i] = static_cast<uint8_t>(big >> 8);
   }
-  return {_mm512_load_si512(bytes[0]), _mm512_load_si512(bytes[1]), _mm512_load_si512(bytes[2])};
+  return t;
+}
+inline constexpr E4m3Tables kE4m3Tables = make_e4m3_tables();
+static inline E4m3Bytes e4m3_bytes() {
+  return {_mm512_load_si512(kE4m3Tables.low), _mm512_load_si512(kE4m3Tables.low_big),
+          _mm512_load_si512(kE4m3Tables.high_big)};
+}
+
+// The bytes at first + at[i] of each of 16 rows, fewer than 4 of them: nothing behind is read.
+static inline __m512i few_scales(const uint8_t* first, __m512i at, int64_t groups) {
+  alignas(64) int32_t place[16];
+  alignas(64) uint32_t words[16] = {};
+  _mm512_store_si512(place, at);
+  for (int i = 0; i < 16; ++i) {
+    for (int64_t g = 0; g < groups; ++g) words[i] |= uint32_t{first[place[i] + g]} << (8 * g);
+  }
+  return _mm512_load_si512(words);
 }
 
 // Four ue8m0 bytes of each of 16 rows; scale[g] of each as fp32.

@@ -1,8 +1,8 @@
-// Integer products of 1 to 8 tokens straight from the stored rows (decode), AVX-512 VNNI.
+// Integer products of 1 to 3 tokens straight from the stored rows (decode), AVX-512 VNNI.
 //
 // Limit: DRAM up to 2 or 3 tokens.  64 bytes take about 14 (fp4) or 11 (fp8) vector operations for
 // one token, two a cycle: 6 to 7 cycles, against some 12 cycles at 16 GB/s a core.  A further token
-// adds about 5; from 9 tokens on it costs less to unpack a tile (x86_avx512_int8.cc).
+// adds about 5; from 4 tokens on it costs less to unpack a tile (x86_avx512_int8.cc).
 //
 // DRAM gives its full rate to many streams only: a run of rows is cut in 16 parts that are read
 // side by side, with a prefetch 1 KB ahead, which goes from a row of a part to the next.
@@ -134,33 +134,29 @@ void rows_of_groups(__m512i (&v)[4]) {
 // Rows of a run that are read together.
 struct SixteenRows {
   const uint8_t* w[16];
-  const uint8_t* scale[16];
+  const uint8_t* first_scale;
+  __m512i scale_at;  // of each row behind first_scale
 
   SixteenRows(const Int8RowRun& run, int64_t part, int64_t turn) {
     const int64_t groups = run.w->cols / kGroupCols, bytes = stored_row_bytes(*run.w);
     const bool fp4 = is_fp4(*run.w);
+    const auto scale_row = [&](int64_t row) { return (fp4 ? row : row / kBlockRows) * groups; };
+    first_scale = run.w->scale + scale_row(run.first + turn);
+    alignas(64) int32_t at[16];
     for (int i = 0; i < 16; ++i) {
       const int64_t last = run.first + run.rows - 1, r = run.first + i * part + turn;
       const int64_t row = r < last ? r : last;
       w[i] = run.w->data + row * bytes;
-      scale[i] = run.w->scale + (fp4 ? row : row / kBlockRows) * groups;
+      at[i] = static_cast<int32_t>(scale_row(row) - scale_row(run.first + turn));
     }
+    scale_at = _mm512_load_si512(at);
   }
 
   // The scales of up to 4 groups, a dword a row.
   __m512i scales(int64_t group, int64_t groups) const {
-    alignas(64) uint32_t words[16];
-    for (int i = 0; i < 16; ++i) {
-      if (groups == 4) {
-        __builtin_memcpy(words + i, scale[i] + group, 4);
-      } else {
-        words[i] = 0;
-        for (int64_t g = 0; g < groups; ++g) {
-          words[i] |= uint32_t{scale[i][group + g]} << (8 * g);
-        }
-      }
-    }
-    return _mm512_load_si512(words);
+    const uint8_t* first = first_scale + group;
+    return groups == 4 ? _mm512_i32gather_epi32(scale_at, first, 1)
+                       : few_scales(first, scale_at, groups);
   }
 };
 
@@ -240,24 +236,14 @@ void dot_tokens(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_st
 
 void dot_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                      int64_t y_stride) {
-  static_assert(kMaxInt8DotTokens == 8);
+  static_assert(kMaxInt8DotTokens == 3);
   switch (tokens) {
     case 1:
       return dot_tokens<1>(run, x, y, y_stride);
     case 2:
       return dot_tokens<2>(run, x, y, y_stride);
-    case 3:
-      return dot_tokens<3>(run, x, y, y_stride);
-    case 4:
-      return dot_tokens<4>(run, x, y, y_stride);
-    case 5:
-      return dot_tokens<5>(run, x, y, y_stride);
-    case 6:
-      return dot_tokens<6>(run, x, y, y_stride);
-    case 7:
-      return dot_tokens<7>(run, x, y, y_stride);
     default:
-      return dot_tokens<8>(run, x, y, y_stride);
+      return dot_tokens<3>(run, x, y, y_stride);
   }
 }
 
