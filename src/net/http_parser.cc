@@ -1,5 +1,6 @@
 #include "net/http_parser.h"
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
@@ -18,6 +19,10 @@ std::string lower(beast::string_view text) {
   std::string out(text.data(), text.size());
   for (char& c : out) c = lower(c);
   return out;
+}
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
 // Whether a comma-separated list has the word (lower case).
@@ -68,7 +73,8 @@ class HttpParser::Beast : public http::basic_parser<true> {
                        int http_version, error_code& ec) override {
     request.method.assign(method.data(), method.size());
     target.assign(raw_target.data(), raw_target.size());
-    request.path = target.substr(0, target.find('?'));  // as sent, until check_head() reads it
+    // Until check_head() reads it.  Only what it will not refuse: this is logged.
+    if (is_ascii(target)) request.path = target.substr(0, target.find('?'));
     version = http_version;
     if (target.size() > limits.max_target_bytes) refuse(414, ec);
   }
@@ -158,6 +164,7 @@ HttpParser::Outcome HttpParser::check_head() {
   if (b.num_host > 1 || (b.num_host == 0 && b.version == 11)) {
     return fail(400, "a request needs exactly one Host header");
   }
+  if (!is_ascii(b.target)) return fail(400, "the target of the request is not ASCII");
   std::string_view target = b.target;
   if (!target.starts_with("/") && target != "*") {
     // The form that proxies get: http://host/path.

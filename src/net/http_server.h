@@ -22,6 +22,7 @@ struct HttpServerOptions {
   HttpLimits limits;
   size_t max_request_bytes = size_t{512} << 20;  // of all requests that come in at once
   size_t max_unsent_bytes = size_t{1} << 20;     // of one answer that streams
+  size_t max_answer_bytes = size_t{512} << 20;   // of all answers that clients have yet to read
   int head_timeout_ms = 10'000;                  // from the first byte of a request to its body
   int body_timeout_ms = 60'000;                  // the body
   int idle_timeout_ms = 75'000;                  // between requests

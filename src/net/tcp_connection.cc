@@ -191,6 +191,12 @@ void TcpConnection::note_phase() {
   counted_bytes_ = held;
 }
 
+void TcpConnection::note_unsent(size_t bytes) {
+  if (bytes == counted_unsent_) return;
+  loop_.shared.answer_bytes += bytes - counted_unsent_;
+  counted_unsent_ = bytes;
+}
+
 void TcpConnection::settle() {
   if (closed_) return;
   note_phase();
@@ -217,6 +223,13 @@ void TcpConnection::send() {
   }
   if (const auto responder = responder_.lock()) responder->set_unsent(out.size());
   if (ec && ec != asio::error::would_block && ec != asio::error::interrupted) return close();
+  note_unsent(out.size());
+  // Clients that ask for much and read nothing: no time limit is short enough to bound what they
+  // hold.
+  if (!out.empty() && loop_.shared.answer_bytes > loop_.shared.options.max_answer_bytes) {
+    ++loop_.shared.slow_readers;
+    return close();
+  }
   if (out.empty()) {
     if (http_.phase() == HttpConnection::Phase::kClosed) linger();
     return;
@@ -242,6 +255,7 @@ void TcpConnection::close() {
   if (closed_) return;
   closed_ = true;
   loop_.shared.request_bytes -= counted_bytes_;
+  note_unsent(0);
   --loop_.shared.open;
   error_code ignored;
   socket_.close(ignored);

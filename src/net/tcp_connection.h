@@ -31,7 +31,7 @@ struct ServerState {
   HttpHandler* handler = nullptr;
   HttpConnection::Rules rules;
   std::atomic<int64_t> accepted{0}, refused{0}, open{0}, slow_readers{0};
-  std::atomic<size_t> request_bytes{0};
+  std::atomic<size_t> request_bytes{0}, answer_bytes{0};
   std::atomic<bool> stopped{false};
 };
 
@@ -105,6 +105,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   void settle();  // after anything that may have changed http_
   void send();
   void note_phase();
+  void note_unsent(size_t bytes);
   void linger();
 
   IoLoop& loop_;
@@ -114,7 +115,8 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   uint64_t number_ = 0;  // of the request that is answered
   std::weak_ptr<SocketResponder> responder_;
   bool reading_ = false, writing_ = false, closed_ = false, lingering_ = false;
-  size_t counted_bytes_ = 0;  // of ours in ServerState::request_bytes
+  size_t counted_bytes_ = 0;   // of ours in ServerState::request_bytes
+  size_t counted_unsent_ = 0;  // and in answer_bytes
   HttpConnection::Phase last_phase_ = HttpConnection::Phase::kIdle;
   Clock::time_point phase_since_, last_sent_, last_event_;
 };

@@ -46,8 +46,11 @@ void Answer::flush() {
   if (streaming_) {
     std::string text = std::exchange(events_, {});
     if (done_ && !failed_) text += last_event();
-    if (!text.empty()) exchange_->write_events(std::move(text));
-    if (done_) exchange_->end_events();
+    if (done_) {
+      exchange_->end_events(std::move(text));
+    } else if (!text.empty()) {
+      exchange_->write_events(std::move(text));
+    }
   } else if (done_ && !failed_) {
     exchange_->reply(200, whole());
   }

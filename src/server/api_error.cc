@@ -2,6 +2,7 @@
 
 #include "codec/json_text.h"
 #include "codec/output/event_json.h"
+#include "codec/unicode_utf8.h"
 
 namespace fathom::server {
 namespace {
@@ -11,6 +12,20 @@ struct Names {
   std::string_view openai_code;
   std::string_view anthropic_type;
 };
+
+// Messages name what was wrong with a request, which may be megabytes.
+constexpr size_t kMaxMessage = 4000;
+
+// Headers may have any bytes; JSON may not.
+std::string presentable(std::string_view message) {
+  std::string out(message.substr(0, kMaxMessage));
+  const size_t valid = codec::valid_utf8_prefix(out);
+  if (message.size() > kMaxMessage && out.size() - valid < 4)
+    out.resize(valid);  // cut in a character
+  if (codec::valid_utf8_prefix(out) == out.size()) return out;
+  for (char& c : out) c = static_cast<unsigned char>(c) < 0x80 ? c : '?';
+  return out;
+}
 
 Names names_of(int status) {
   switch (status) {
@@ -74,18 +89,19 @@ ApiError api_error(const Status& status) {
 
 std::string error_body(const ApiError& error, Dialect dialect, std::string_view request_id) {
   const Names names = names_of(error.status);
+  const std::string message = presentable(error.message);
   std::string out;
   codec::JsonWriter json(&out);
   json.begin_object();
   if (dialect == Dialect::kAnthropic) {
     json.member("type", "error").key("error").begin_object();
-    json.member("type", names.anthropic_type).member("message", error.message).end_object();
+    json.member("type", names.anthropic_type).member("message", message).end_object();
     json.member("request_id", request_id).end_object();
     return out;
   }
-  json.key("error").begin_object().member("message", error.message);
+  json.key("error").begin_object().member("message", message);
   json.member("type", names.openai_type).key("param");
-  error.param.empty() ? json.null() : json.string(error.param);
+  error.param.empty() ? json.null() : json.string(presentable(error.param));
   json.member("code", error.code.empty() ? names.openai_code : std::string_view(error.code));
   json.end_object().end_object();
   return out;

@@ -20,7 +20,7 @@ Exchange::Exchange(net::HttpRequest request, std::shared_ptr<net::Responder> res
 
 Exchange::~Exchange() {
   if (record_.status == 0) record_.status = responder_->closed() ? kClientClosed : 500;
-  if (streaming_ && responder_->closed()) record_.status = kClientClosed;
+  if (streaming_ && !whole_ && responder_->closed()) record_.status = kClientClosed;
   release();
   body_done();
   if (hooks_.done) hooks_.done(record_);
@@ -64,6 +64,14 @@ void Exchange::begin_events() {
   head.headers.emplace_back("cache-control", "no-cache");
   head.headers.emplace_back("x-accel-buffering", "no");
   responder_->begin_stream(std::move(head));
+}
+
+void Exchange::end_events(std::string last) {
+  begin_events();
+  whole_ = !responder_->closed();
+  release();
+  responder_->write(std::move(last));
+  responder_->end();
 }
 
 std::string Exchange::error_event(const ApiError& error) const {

@@ -57,10 +57,8 @@ class Exchange {
     begin_events();
     responder_->write(std::move(text));
   }
-  void end_events() {
-    release();
-    responder_->end();
-  }
+  // The last text, and the end.  A client that goes from here on may have read all of it.
+  void end_events(std::string last = {});
   // The text of an error within a stream.
   std::string error_event(const ApiError& error) const;
 
@@ -81,6 +79,7 @@ class Exchange {
   Hooks hooks_;
   std::atomic<bool> released_{false};
   bool body_done_ = false;
+  bool whole_ = false;  // a stream that had its end while the client was there
   std::mutex mutex_;
   bool streaming_ = false;  // guarded by mutex_
 };

@@ -14,6 +14,10 @@ namespace {
 
 using codec::JsonValue;
 
+// Text to tokenize: the ids of a byte each, as numbers and as texts, take some thirty times as
+// much.
+constexpr size_t kMaxTokenizeBytes = size_t{8} << 20;
+
 std::string rfc3339(int64_t unix_seconds) {
   const std::time_t time = unix_seconds;
   std::tm utc{};
@@ -73,6 +77,12 @@ Result<std::vector<int32_t>> tokenize_ids(const Services& services, const JsonVa
     return Status(StatusCode::kInvalidArgument,
                   "invalid request body: give `prompt` (a string), `content` (a string) or "
                   "`messages`");
+  }
+  if (text->if_string()->size() > kMaxTokenizeBytes) {
+    return Status(StatusCode::kInvalidArgument, "the text has " +
+                                                    std::to_string(text->if_string()->size()) +
+                                                    " bytes; this server tokenizes at most " +
+                                                    std::to_string(kMaxTokenizeBytes) + " at once");
   }
   FATHOM_ASSIGN(const bool add_bos,
                 bool_field(body, is_content ? "add_special" : "add_special_tokens",

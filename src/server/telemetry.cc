@@ -14,7 +14,7 @@ namespace {
 constexpr int kTicksAnEvent = 2;      // of the feed: five a second
 constexpr size_t kMaxWatchers = 16;   // of the feed
 constexpr size_t kMaxWaiting = 4096;  // generations whose HTTP request is not over
-constexpr size_t kMaxLoggedPath = 256;
+constexpr size_t kMaxLoggedPath = 256, kMaxLoggedMethod = 32;
 
 LogLevel level_of(int status) {
   return status >= 500 ? LogLevel::kError : status >= 400 ? LogLevel::kWarning : LogLevel::kInfo;
@@ -200,7 +200,7 @@ void Telemetry::log(const HttpRecord& http, const std::optional<GenerationRecord
     json.member("trace_id", http.trace->trace_id).member("span_id", http.trace->span_id);
     json.member("parent_id", http.trace->parent_id).member("trace_flags", http.trace->flags);
   }
-  json.member("method", http.method);
+  json.member("method", std::string_view(http.method).substr(0, kMaxLoggedMethod));
   json.member("path", std::string_view(http.path).substr(0, kMaxLoggedPath));
   json.key("status").integer(http.status).member("peer", http.peer);
   if (!http.key.empty()) json.member("key", http.key);

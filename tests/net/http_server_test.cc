@@ -212,6 +212,24 @@ TEST_F(HttpServerTest, MemoryOfRequestsIsBounded) {
   EXPECT_TRUE(left->wait_for("200 OK"));
 }
 
+TEST_F(HttpServerTest, MemoryOfAnswersThatNobodyReadsIsBounded) {
+  options_.max_answer_bytes = 12 << 20;
+  start();
+  const std::string big(24 << 20, 'b');
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  for (int i = 0; i < 4; ++i) {
+    idle.push_back(std::make_unique<HttpClient>(server_->port(), /*receive_buffer_bytes=*/4096));
+    idle.back()->send(HttpClient::request_text("POST", "/", big));
+  }
+  for (int i = 0; i < 500 && server_->stats().slow_readers < 4; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  // Each holds more than the system takes over; who reads what it asked for is not concerned.
+  EXPECT_EQ(server_->stats().slow_readers, 4);
+  EXPECT_EQ(HttpClient(server_->port()).post("/small", "x").body, "/smallx");
+  EXPECT_EQ(open_after_a_while(0), 0);
+}
+
 TEST_F(HttpServerTest, TheHandlerHearsOfTheEndOfAConnection) {
   start();
   auto client = std::make_unique<HttpClient>(server_->port());

@@ -58,10 +58,15 @@ TEST_F(AccessTest, KeysHaveTheirOwnLimits) {
   EXPECT_EQ(post(kChat, kHello, bob).status, 429);
   engine_.say(id, 100, FinishReason::kLength);
   ASSERT_TRUE(running.wait_for("[DONE]"));
+  // Who has read the end of an answer may ask again at once.
   say("x");
-  int status = 0;
-  for (int i = 0; i < 100 && status != 200; ++i) status = post(kChat, kHello, bob).status;
-  EXPECT_EQ(status, 200);
+  EXPECT_EQ(post(kChat, kHello, bob).status, 200);
+  for (int i = 0; i < 200; ++i) {
+    HttpClient client(server_->port());
+    client.send(HttpClient::request_text("POST", kChat, kHelloStream, bob));
+    ASSERT_TRUE(client.wait_for("[DONE]") && client.seen().find("200 OK") != std::string::npos)
+        << i << client.seen();
+  }
 }
 
 TEST(RateLimits, RefillOverTime) {
@@ -126,6 +131,61 @@ TEST_F(AccessTest, CorsIsASwitch) {
   EXPECT_EQ(preflight.status, 204);
   EXPECT_EQ(HttpClient::header(preflight.headers, "access-control-allow-headers"),
             "authorization, x-stainless-os");
+}
+
+TEST_F(AccessTest, AnErrorIsShortWhateverItNames) {
+  start();
+  const std::string name(3 << 20, 'n');
+  const auto reply = post(kChat, R"({"messages":[],"model":")" + name + "\"}");
+  EXPECT_EQ(reply.status, 404);
+  EXPECT_LT(reply.body.size(), 5000u);
+  const std::string wide = "\xe2\x82\xac";  // three bytes: the cut may fall within
+  for (int shift = 0; shift < 3; ++shift) {
+    std::string text(static_cast<size_t>(shift), 'x');
+    for (int i = 0; i < 2000; ++i) text += wide;
+    const auto cut = post(kChat, R"({"messages":[],"model":")" + text + "\"}");
+    EXPECT_TRUE(codec::parse_json(cut.body).has_value());
+    EXPECT_GT(cut.body.size(), 4000u);
+  }
+}
+
+TEST_F(AccessTest, CorsOriginIsForThatSiteOnly) {
+  say("x");
+  options_.cors_origin = "https://good.example";
+  start();
+  // A browser compares the header with the page's own origin, and keeps the answer from others.
+  HttpClient client(server_->port());
+  const auto preflight = client.ask("OPTIONS", kChat, "",
+                                    "Origin: https://evil.example\r\n"
+                                    "Access-Control-Request-Headers: x\"y, authorization\r\n");
+  EXPECT_EQ(HttpClient::header(preflight.headers, "access-control-allow-origin"),
+            "https://good.example");
+  EXPECT_EQ(HttpClient::header(preflight.headers, "access-control-allow-headers"), "");
+  EXPECT_EQ(HttpClient::header(preflight.headers, "vary"), "origin");
+  EXPECT_EQ(post(kChat, kHello, "Origin: https://evil.example\r\n").status, 403);
+  EXPECT_EQ(post(kChat, kHello, "Origin: https://good.example.evil\r\n").status, 403);
+}
+
+TEST_F(AccessTest, WithoutTheSwitchThereIsNoCors) {
+  say("x");
+  start();
+  HttpClient client(server_->port());
+  const auto preflight = client.ask("OPTIONS", kChat, "", "Origin: https://good.example\r\n");
+  EXPECT_EQ(preflight.status, 405);
+  EXPECT_EQ(HttpClient::header(preflight.headers, "access-control-allow-origin"), "");
+}
+
+TEST_F(AccessTest, CorsForAllAndKeys) {
+  say("x");
+  options_.cors_origin = "*";
+  start(kKeys);
+  HttpClient client(server_->port());
+  // A preflight has no key, and needs none.
+  EXPECT_EQ(client.ask("OPTIONS", kChat, "", "Origin: https://any.example\r\n").status, 204);
+  const auto refused = post(kChat, kHello, "Origin: https://any.example\r\n");
+  EXPECT_EQ(refused.status, 401);  // which the page may read
+  EXPECT_EQ(HttpClient::header(refused.headers, "access-control-allow-origin"), "*");
+  EXPECT_EQ(post(kChat, kHello, "Origin: https://any.example\r\nx-api-key: test\r\n").status, 200);
 }
 
 TEST_F(AccessTest, NoPathIsAFile) {

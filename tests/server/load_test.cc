@@ -149,7 +149,9 @@ TEST_F(LoadTest, BodiesThatWaitHaveABudget) {
     gone += status == 0 ? 1 : 0;
   }
   EXPECT_GE(busy + gone, 1);
-  EXPECT_EQ(post("/tokenize", big).status, 200);  // all was given back
+  HttpClient last(server_->port());
+  last.send(HttpClient::request_text("POST", "/tokenize", big));
+  EXPECT_EQ(last.read_reply(true, kSlowMs).status, 200);  // all was given back
 }
 
 TEST_F(LoadTest, AFullCodecQueueIs429) {

@@ -182,6 +182,23 @@ TEST_F(TelemetryTest, APathCannotBreakTheLog) {
   EXPECT_LT(line.size(), 700u);
   EXPECT_EQ(text_at(line, "status"), "404");
   EXPECT_EQ(text_at(line, "trace_id"), "(missing)");
+  // Nor can bytes that are no text, or a method without end.
+  const std::string bytes = "\xff\xc3\x28";
+  HttpClient method(server_->port()), path(server_->port()), origin(server_->port());
+  method.send(std::string(3000, 'M') + " / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  path.send("GET /" + bytes + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  origin.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: a" + bytes +
+              "\r\nOrigin: http://" + bytes + "\r\nContent-Length: 0\r\n\r\n");
+  for (HttpClient* client : {&method, &path, &origin}) {
+    const auto reply = client->read_reply();
+    EXPECT_GE(reply.status, 400);
+    EXPECT_EQ(reply.headers.find('\xff'), std::string::npos);
+    EXPECT_TRUE(codec::parse_json(reply.body).has_value()) << reply.body;
+  }
+  for (const std::string& one : log(4)) {
+    EXPECT_LT(one.size(), 700u);
+    EXPECT_EQ(text_at(one, "event"), "request");
+  }
 }
 
 TEST_F(TelemetryTest, WhatIsRefusedBeforeItIsReadIsLoggedWithItsClient) {

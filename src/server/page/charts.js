@@ -17,7 +17,7 @@ export class Chart {
   // `text(number)` writes a value.
   constructor({title, series, max = null, least = 1, text}) {
     Object.assign(this, {title, series, max, least, text});
-    this.value = el("output", {class: "value"}, "–");
+    this.value = el("span", {class: "value"}, "–");  // no <output>: that is read out at each change
     this.note = el("span", {class: "note"});
     this.top = el("span", {class: "top", "aria-hidden": "true"});
     this.paths = series.map((_, i) => svg("path", {class: `line s${i}`}));
@@ -77,7 +77,7 @@ function pathOf(points, key, now, top) {
 export class Tank {
   constructor({title}) {
     this.title = title;
-    this.value = el("output", {class: "value"}, "–");
+    this.value = el("span", {class: "value"}, "–");  // no <output>: that is read out at each change
     this.note = el("span", {class: "note"});
     this.water = svg("rect", {class: "water", x: 0, y: 0, width: 0, height: 12});
     this.meter = el("div", {class: "tank", role: "meter", "aria-label": title, "aria-valuemin": 0,
