@@ -7,7 +7,11 @@
 namespace fathom::runner {
 namespace {
 
-constexpr int kRuns = 4;  // the first does not count
+// Of each size, and of one whose steps take longer than kSlowStep seconds; the first does not
+// count.
+constexpr int kRuns = 4, kSlowRuns = 2;
+constexpr double kSlowStep = 0.1;
+int runs_of(double step_s) { return step_s > kSlowStep ? kSlowRuns : kRuns; }
 // Contexts of decoding sequences.
 constexpr int64_t kContexts[] = {256, 4096, 32768, 262144};
 
@@ -150,7 +154,7 @@ class Measurement {
  private:
   // Whether a size that takes twice as long as the last one stays below `budget_s`.
   bool has_time(double budget_s, double last_s) const {
-    return spent_ + 2 * (kRuns + 1) * last_s <= budget_s;
+    return spent_ + 2 * (runs_of(last_s) + 1) * last_s <= budget_s;
   }
   bool fits(int64_t context) const {
     const int64_t num_blocks = context / m_.block_tokens + m_.num_slots * Decodes::own_blocks(m_);
@@ -162,8 +166,9 @@ class Measurement {
     double best = 0;
     for (int64_t rows = 1; has_time(m_.budget_s / 2, best); rows = std::min(2 * rows, most)) {
       const StepPlan plan = prompt_plan(rows, m_);
+      const int runs = runs_of(best);
       best = std::numeric_limits<double>::infinity();
-      for (int run = 0; run < kRuns; ++run) {
+      for (int run = 0; run < runs; ++run) {
         executor_.submit(plan);
         executor_.wait(result_);
         if (!result_.error.ok()) return std::move(result_.error);
@@ -177,22 +182,35 @@ class Measurement {
     return Status();
   }
 
+  // Where steps take long there is time for no draft, one and all.
+  void leave_out_middle(std::vector<Size>* sizes) const {
+    std::erase_if(*sizes, [&](const Size& size) {
+      return size.sequences == 1 && size.drafts > 1 && size.drafts < m_.max_draft;
+    });
+  }
+
   // The first context says which sizes there was time for; another one counts if it has them all.
   Status measure_decodes(int64_t context, std::vector<Size>* sizes) {
     const bool is_first = costs_.decodes.empty();
     CostTable curve;
-    for (const Size& size : *sizes) {
-      const double last_s = curve.empty() ? 0 : curve.back().seconds;
-      if (!has_time(m_.budget_s, last_s)) break;
+    double last_s = is_first ? 0 : costs_.decodes.front().seconds;
+    for (size_t i = 0; i < sizes->size() && has_time(m_.budget_s, last_s); ++i) {
+      const Size size = (*sizes)[i];
       double seconds = 0, draft_seconds = 0;
       bool is_right = true;
-      FATHOM_TRY(measure_decode(context, size, &seconds, &draft_seconds, &is_right));
+      FATHOM_TRY(
+          measure_decode(context, size, runs_of(last_s), &seconds, &draft_seconds, &is_right));
       if (!is_right) break;
+      last_s = seconds;
+      if (is_first && i == 0 && seconds > kSlowStep) leave_out_middle(sizes);
       curve.push_back({size.rows(), seconds, context});
       if (is_first && size.drafts == m_.max_draft && size.drafts > 0) {
         costs_.drafts.push_back({size.sequences, draft_seconds});
       }
     }
+    // Without the size of all drafts nothing would be known of them, and the steps that run teach
+    // it.
+    if (is_first && m_.max_draft > 0 && costs_.drafts.empty()) curve.clear();
     if (is_first) sizes->resize(curve.size());
     if (curve.size() < sizes->size() || curve.empty()) return Status();
     make_monotone(curve);
@@ -207,12 +225,12 @@ class Measurement {
   }
 
   // `is_right`: the executor ran as many rows as were meant.
-  Status measure_decode(int64_t context, const Size& size, double* seconds, double* draft_seconds,
-                        bool* is_right) {
+  Status measure_decode(int64_t context, const Size& size, int runs, double* seconds,
+                        double* draft_seconds, bool* is_right) {
     Decodes decodes(executor_, m_, context, size.sequences);
     FATHOM_TRY(decodes.start(size.drafts, result_));
     *seconds = *draft_seconds = std::numeric_limits<double>::infinity();
-    for (int run = 0; run < kRuns; ++run) {
+    for (int run = 0; run < runs; ++run) {
       spent_ += result_.seconds;
       FATHOM_TRY(decodes.step(size.drafts, result_));
       int64_t rows = size.sequences;

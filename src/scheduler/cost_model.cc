@@ -53,29 +53,37 @@ void CostModel::add(int64_t num_rows, double seconds, int64_t context) {
 
 double CostModel::factor() const { return measured_ / predicted_; }
 
-// Few rows cost what the fewest that were measured do; many go on as the last ones.
+// Through `next` and the point before it. Behind the last point: on as steeply as the last two say,
+// or all of them if that is more; one point alone goes on in proportion.
+CostModel::Line CostModel::line_before(Curve curve, Curve::iterator next) {
+  const auto slope = [](const CostPoint& a, const CostPoint& b) {
+    return (b.seconds - a.seconds) / static_cast<double>(b.rows - a.rows);
+  };
+  const CostPoint& last = curve.back();
+  if (curve.size() == 1) return {0, last.seconds / static_cast<double>(last.rows)};
+  const bool is_behind = next == curve.end();
+  const CostPoint& p = is_behind ? last : *next;
+  const double per_row =
+      is_behind ? std::max(slope(curve[curve.size() - 2], last), slope(curve.front(), last))
+                : slope(*std::prev(next), p);
+  return {p.seconds - per_row * static_cast<double>(p.rows), per_row};
+}
+
+// Few rows cost what the fewest that were measured do.
 double CostModel::curve_seconds(Curve curve, double num_rows) {
   const auto next = std::find_if(curve.begin(), curve.end(), [&](const CostPoint& p) {
     return static_cast<double>(p.rows) >= num_rows;
   });
-  if (next == curve.begin()) return next->seconds;
-  const CostPoint& before = *std::prev(next);
-  const auto rows = static_cast<double>(before.rows);
-  if (next == curve.end()) return before.seconds * num_rows / rows;
-  const double share = (num_rows - rows) / (static_cast<double>(next->rows) - rows);
-  return before.seconds + share * (next->seconds - before.seconds);
+  return next == curve.begin() ? next->seconds : line_before(curve, next).at(num_rows);
 }
 
+// As far as the line behind the last point that is in time allows.
 double CostModel::curve_rows(Curve curve, double seconds) {
-  // The last point that is in time, and as far as the line behind it allows.
   const auto next = std::find_if(curve.begin(), curve.end(),
                                  [&](const CostPoint& p) { return p.seconds > seconds; });
   if (next == curve.begin()) return 0;
-  const CostPoint& before = *std::prev(next);
-  const auto rows = static_cast<double>(before.rows);
-  if (next == curve.end()) return rows * seconds / before.seconds;
-  const double share = (seconds - before.seconds) / (next->seconds - before.seconds);
-  return rows + share * (static_cast<double>(next->rows) - rows);
+  const Line l = line_before(curve, next);
+  return l.per_row > 0 ? (seconds - l.fixed) / l.per_row : kMostRows;
 }
 
 // Between two contexts by a straight line; beyond the last as far as the last two say.
@@ -110,7 +118,7 @@ std::optional<double> CostModel::seconds(int64_t num_rows, int64_t context) cons
   if (is_measured()) return factor() * table_seconds(rows, static_cast<double>(context));
   const std::optional<Line> l = line();
   if (!l) return std::nullopt;
-  return l->fixed + l->per_row * rows;
+  return l->at(rows);
 }
 
 std::optional<int64_t> CostModel::max_rows(double target_s) const {

@@ -38,10 +38,12 @@ class CostModel {
  private:
   struct Line {
     double fixed, per_row;
+    double at(double rows) const { return fixed + per_row * rows; }
   };
   std::optional<Line> line() const;
   using Curve = std::span<const CostPoint>;  // points of one context
   double table_seconds(double num_rows, double context) const;
+  static Line line_before(Curve curve, Curve::iterator next);
   static double curve_seconds(Curve curve, double num_rows);
   static double curve_rows(Curve curve, double seconds);
   double factor() const;

@@ -54,7 +54,7 @@ TEST(MeasureCosts, StopsWhenItsTimeIsSpentOrBlocksAreFew) {
   m.budget_s = 40;
   const auto spent = measure_costs(executor, m);
   ASSERT_TRUE(spent.has_value());
-  EXPECT_EQ(spent->chunks.size(), 3u);  // 12 s, and a size of 2 s would take 10 more
+  EXPECT_EQ(spent->chunks.size(), 6u);  // 4 s, five of 2 s; one more may take 6
   m.budget_s = 1000;
   m.num_blocks = 1;
   const auto few = measure_costs(executor, m);
@@ -68,6 +68,7 @@ TEST(MeasureCosts, StopsWhenItsTimeIsSpentOrBlocksAreFew) {
 // 0.5 ms for drafts and 0.05 ms a sequence.
 class TimedExecutor : public Executor {
  public:
+  explicit TimedExecutor(double times_as_slow = 1) : times_as_slow_(times_as_slow) {}
   void submit(const StepPlan& plan) override {
     for (const SlotStart& s : plan.starts) positions_[s.slot] = std::ssize(s.prompt) - 1;
     result_ = {.step = plan.step};
@@ -89,14 +90,42 @@ class TimedExecutor : public Executor {
     for (const BlockId block : plan.blocks) EXPECT_LT(block, 1000);
     result_.draft_seconds = makers > 0 ? 0.0005 + 0.00005 * makers : 0;
     result_.seconds = 0.001 + 0.0001 * rows + 1e-6 * context + result_.draft_seconds;
+    result_.draft_seconds *= times_as_slow_;
+    result_.seconds *= times_as_slow_;
   }
   void wait(StepResult& result) override { result = result_; }
 
  private:
+  double times_as_slow_;
   std::map<SlotId, int64_t> positions_;
   std::map<SlotId, int32_t> drafts_, num_blocks_;
   StepResult result_;
 };
+
+// Where a step takes a quarter of a second, one draft and all of them are measured; where it takes
+// a second nothing is, so that the steps that run teach it.
+TEST(MeasureCosts, OfSlowStepsMeasuresWhatDraftsNeedOrNothing) {
+  CostMeasurement m = {.max_rows = 8,
+                       .num_slots = 12,
+                       .num_blocks = 1000,
+                       .block_tokens = 16,
+                       .vocab_size = 60,
+                       .max_draft = 5,
+                       .budget_s = 6};
+  TimedExecutor slow(180), very_slow(800);
+  const Result<StepCosts> some = measure_costs(slow, m);
+  ASSERT_TRUE(some.has_value());
+  std::vector<int64_t> rows;
+  for (const CostPoint& p : some->decodes) rows.push_back(p.rows);
+  EXPECT_EQ(rows, (std::vector<int64_t>{1, 2, 6}));
+  EXPECT_EQ(some->drafts.size(), 1u);
+  const Result<StepCosts> none = measure_costs(very_slow, m);
+  ASSERT_TRUE(none.has_value());
+  EXPECT_TRUE(none->decodes.empty() && none->drafts.empty());
+  EXPECT_FALSE(none->chunks.empty());
+  m.max_draft = 0;
+  EXPECT_FALSE(measure_costs(very_slow, m)->decodes.empty());
+}
 
 TEST(MeasureCosts, FindsWhatDecodesCostByRowsAndContextAndWhatDraftsCost) {
   TimedExecutor executor;

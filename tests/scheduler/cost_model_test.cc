@@ -68,10 +68,16 @@ TEST(CostModel, ATableIsKnownBeforeAnyStep) {
   const CostModel model({{1, 0.010}, {4, 0.010}, {64, 0.030}, {512, 0.200}});
   EXPECT_NEAR(*model.seconds(1), 0.010, 1e-12);
   EXPECT_NEAR(*model.seconds(34), 0.020, 1e-12);
-  EXPECT_NEAR(*model.seconds(1024), 0.400, 1e-12);
+  EXPECT_NEAR(*model.seconds(1024), 0.200 + 512 * 0.170 / 448, 1e-12);
   EXPECT_EQ(*model.max_rows(0.009), 0);
   EXPECT_EQ(*model.max_rows(0.0201), 34);
-  EXPECT_EQ(*model.max_rows(0.4001), 1024);
+  EXPECT_EQ(*model.max_rows(0.2001 + 512 * 0.170 / 448), 1024);
+  // A last stretch that is flatter than the whole is noise.
+  const CostModel flat({{1, 0.010}, {5, 0.018}, {6, 0.018}});
+  EXPECT_NEAR(*flat.seconds(16), 0.018 + 10 * 0.0016, 1e-12);
+  const CostModel one({{4, 0.010}});
+  EXPECT_NEAR(*one.seconds(8), 0.020, 1e-12);
+  EXPECT_EQ(*one.max_rows(0.0401), 16);
 }
 
 TEST(CostModel, ATableFollowsTheStepsThatRun) {
