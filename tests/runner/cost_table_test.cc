@@ -185,7 +185,7 @@ TEST(KeptCosts, AreMeasuredAgainOnlyWhereAMachineThatWasBusyIsQuiet) {
 
 TEST_F(CostTableFile, AFileThatIsNotOneIsRefused) {
   EXPECT_EQ(read_cost_table(file_).error().code(), StatusCode::kNotFound);
-  const std::string first = "fathom cost table 3: kind context rows seconds\n";
+  const std::string first = "fathom cost table 4: kind context rows seconds\n";
   const std::string head = first + "load 0.5\n", chunk = head + "chunk 0 1 0.1\n";
   ASSERT_NO_FATAL_FAILURE(write(chunk));
   EXPECT_TRUE(read_cost_table(file_).has_value());
