@@ -60,7 +60,10 @@ class Ops {
   void run(const CopyRowsArgs& args) const { launch(copy_rows_kernels(kind_), args); }
   void run(const RowBestArgs& args) const { launch(row_best_kernels(kind_), args); }
   void run(const IndexSelectArgs& args) const { launch(index_select_kernels(kind_), args); }
-  void run(const SparseAttentionArgs& args) const { launch(sparse_attention_kernels(kind_), args); }
+  void run(SparseAttentionArgs args) const {
+    args.numerics = numerics_;
+    launch(sparse_attention_kernels(kind_), args);
+  }
   void run(const MoeRouteArgs& args) const { launch(moe_route_kernels(kind_), args); }
   void run(MoeExpertsArgs args) const {
     args.numerics = numerics_;

@@ -89,7 +89,8 @@ struct AttentionData {
 
 // Two sequences whose batch rows alternate; positions run on across the border of ring and fresh
 // rows.
-KernelCase<SparseAttentionArgs> attention_case(const AttentionShape& s) {
+KernelCase<SparseAttentionArgs> attention_case(const AttentionShape& s,
+                                               Numerics numerics = Numerics::kReference) {
   auto data = std::make_shared<AttentionData>();
   Random random(101);
   data->q = random.bf16_normals(s.rows * s.heads * s.dim);
@@ -120,7 +121,8 @@ KernelCase<SparseAttentionArgs> attention_case(const AttentionShape& s) {
   }
   KernelCase<SparseAttentionArgs> c;
   c.name = "sparse_attention rows " + std::to_string(s.rows) + " heads " + std::to_string(s.heads) +
-           " dim " + std::to_string(s.dim) + " topk " + std::to_string(s.topk);
+           " dim " + std::to_string(s.dim) + " topk " + std::to_string(s.topk) + " " +
+           std::string(numerics_name(numerics));
   SparseAttentionArgs& a = c.args;
   a.q = data->q.data();
   a.sink = data->sink.data();
@@ -137,6 +139,7 @@ KernelCase<SparseAttentionArgs> attention_case(const AttentionShape& s) {
   a.num_heads = s.heads;
   a.dim = s.dim;
   a.scale = 1 / std::sqrt(static_cast<float>(s.dim));
+  a.numerics = numerics;
   c.num_rows = s.rows;
   c.slice = [](SparseAttentionArgs& args, int64_t first, int64_t count) {
     args.q += first * args.num_heads * args.dim;
@@ -170,8 +173,32 @@ TEST_P(Attention, SparseAttentionMatchesTheReference) {
            {3, 60, 512, 128, 0, 0},
        }) {
     cases.push_back(attention_case(s));
+    cases.push_back(attention_case(s, Numerics::kInt8));
   }
   expect_rows_match(sparse_attention_kernels, GetParam(), cases);
+}
+
+// fp32 sums have a fixed order too: of lanes, not of instruction sets.
+TEST_P(Attention, SparseAttentionInFp32HasTheBitsOfThePlainRow) {
+  const Kernel<SparseAttentionArgs>* plain = nullptr;
+  for (const Kernel<SparseAttentionArgs>& kernel : sparse_attention_kernels(DeviceKind::kCpu)) {
+    if (kernel.isa == Isa::kPlain) plain = &kernel;
+  }
+  ASSERT_NE(plain, nullptr);
+  for (const Kernel<SparseAttentionArgs>& kernel : sparse_attention_kernels(DeviceKind::kCpu)) {
+    if (kernel.isa != GetParam() || kernel.isa < Isa::kPlain) continue;
+    for (const AttentionShape& s : std::initializer_list<AttentionShape>{
+             {9, 8, 64, 64, 64, 200}, {5, 17, 96, 16, 20, 64}, {3, 64, 512, 128, 512, 700}}) {
+      KernelCase<SparseAttentionArgs> c = attention_case(s, Numerics::kInt8);
+      std::vector<Bf16> want(static_cast<size_t>(s.rows * s.heads * s.dim)), got(want.size());
+      SparseAttentionArgs args = c.args;
+      args.o = want.data();
+      harness::run_kernel(*plain, args);
+      args.o = got.data();
+      harness::run_kernel(kernel, args);
+      EXPECT_EQ(want, got) << kernel.name << ", " << c.name;
+    }
+  }
 }
 
 TEST_P(Attention, SparseAttentionMayOverwriteItsQueries) {

@@ -29,6 +29,7 @@ struct SparseAttentionArgs {
   int64_t num_heads;
   int64_t dim;  // a multiple of 32
   float scale;
+  Numerics numerics = Numerics::kReference;  // kInt8 lets fast rows sum in fp32
   Stream* stream;
 };
 std::span<const Kernel<SparseAttentionArgs>> sparse_attention_kernels(DeviceKind kind);
