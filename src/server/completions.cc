@@ -89,6 +89,16 @@ Status read_counts(const Services& services, const JsonValue& body, Completion* 
   return Status();
 }
 
+Status check_texts_fit(const Services& services, const JsonValue& prompt) {
+  if (const std::string* text = prompt.if_string()) return check_text_fits(services, text->size());
+  const JsonArray* list = prompt.if_array();
+  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const std::string* text = (*list)[i].if_string();
+    if (text != nullptr) FATHOM_TRY(check_text_fits(services, text->size()));
+  }
+  return Status();
+}
+
 Result<Completion> read_completion(const Services& services, const JsonValue& body) {
   Completion out;
   FATHOM_ASSIGN(out.options.echo, bool_field(body, "echo", false));
@@ -99,6 +109,7 @@ Result<Completion> read_completion(const Services& services, const JsonValue& bo
   FATHOM_ASSIGN(const bool add_bos, bool_field(body, "add_special_tokens", true));
   const JsonValue* prompt = json_field(body, "prompt");
   if (prompt == nullptr) return bad_request("invalid request body: missing field `prompt`");
+  FATHOM_TRY(check_texts_fit(services, *prompt));
   FATHOM_ASSIGN(std::vector<RawPrompt> prompts,
                 read_raw_prompts(*services.model.tokenizer, *prompt, add_bos, kMaxPrompts));
   for (RawPrompt& raw : prompts) {

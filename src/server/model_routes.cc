@@ -33,7 +33,9 @@ void write_model(const ServedModel& model, const std::string& name, codec::JsonW
   json->key("created").integer(model.created).member("owned_by", "fathom");
   json->member("root", model.names.front());
   json->key("max_model_len").integer(model.context_tokens);
-  json->member("type", "model").member("display_name", name);
+  json->member("type", "model").member("display_name", name).member("lifecycle", "active");
+  json->key("max_input_tokens").integer(model.context_tokens);
+  json->key("max_tokens").integer(model.context_tokens);
   json->member("created_at", rfc3339(model.created)).end_object();
 }
 

@@ -1,5 +1,7 @@
 #include "server/prepare.h"
 
+#include <algorithm>
+
 #include "codec/constraint_fields.h"
 #include "codec/engine_constraint.h"
 #include "codec/json_text.h"
@@ -11,6 +13,9 @@ namespace fathom::server {
 namespace {
 
 constexpr std::string_view kContextError = "This model's maximum context length is ";
+
+// A text of so many bytes a token of the context may be too long whatever its tokens are.
+constexpr size_t kLongBytes = 8;
 
 codec::ConvertOptions convert_options(const Services& services) {
   codec::ConvertOptions convert;
@@ -41,6 +46,22 @@ Result<std::string> Services::model_name(const codec::JsonValue& body) const {
                 "The model `" + *name + "` does not exist; served here: " + served);
 }
 
+Status check_text_fits(const Services& services, size_t text_bytes) {
+  const auto context = static_cast<size_t>(services.model.context_tokens);
+  if (text_bytes <= context * kLongBytes) return Status();
+  const codec::Tokenizer& tokenizer = *services.model.tokenizer;
+  size_t longest = 1;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    longest = std::max(longest, tokenizer.token_bytes(id).size());
+  }
+  if (text_bytes / longest <= context) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                std::string(kContextError) + std::to_string(context) +
+                    " tokens. However, your messages have " + std::to_string(text_bytes) +
+                    " bytes, which are at least " + std::to_string(text_bytes / longest) +
+                    " tokens. Please reduce the length of the messages.");
+}
+
 Result<codec::JsonValue> parse_body(std::string_view text) {
   Result<codec::JsonValue> value = codec::parse_json(text);
   if (!value) {
@@ -63,6 +84,7 @@ Status encode_conversation(const Services& services, const codec::ConversationRe
   codec::RenderOptions render;
   render.version = chat.model_version;
   FATHOM_ASSIGN(const codec::Prompt prompt, codec::render_prompt(chat.conversation, render));
+  FATHOM_TRY(check_text_fits(services, prompt.text.size()));
   FATHOM_ASSIGN(out->prompt, codec::encode_prompt(*services.model.tokenizer, prompt));
   if (prompt.images.empty()) return Status();
   if (services.model.add_images) return services.model.add_images(prompt, out);

@@ -24,6 +24,9 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
                                                   const codec::JsonValue& body);
 // The body's own constraint (codec/constraint_fields.h), else that of `request`; compiled.
 Status settle_constraint(const Services& services, const codec::JsonValue& body, Request* request);
+// Encoding takes some twenty times the memory of the text: a text that cannot fit the context, were
+// all of its tokens the longest there are, is refused before.
+Status check_text_fits(const Services& services, size_t text_bytes);
 // Sets the ids of its prompt and its images, and nothing else.
 Status encode_conversation(const Services& services, const codec::ConversationRequest& chat,
                            Request* out);

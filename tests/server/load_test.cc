@@ -136,8 +136,7 @@ TEST_F(LoadTest, BodiesThatWaitHaveABudget) {
   options_.http.max_request_bytes = 6 << 20;
   say("x");
   start();
-  const std::string big =
-      R"({"messages":[{"role":"user","content":")" + std::string(2 << 20, 'a') + "\"}]}";
+  const std::string big = R"({"prompt":")" + std::string(2 << 20, 'a') + "\"}";
   std::vector<std::unique_ptr<HttpClient>> clients;
   for (int i = 0; i < 8; ++i) clients.push_back(std::make_unique<HttpClient>(server_->port()));
   // One after the other, so that no more than the budget is ever on its way.
@@ -154,23 +153,44 @@ TEST_F(LoadTest, BodiesThatWaitHaveABudget) {
   EXPECT_EQ(last.read_reply(true, kSlowMs).status, 200);  // all was given back
 }
 
+TEST_F(LoadTest, ATextThatCannotFitIsNotEncoded) {
+  say("x");
+  start();
+  const auto slow_post = [this](std::string_view path, const std::string& body) {
+    HttpClient client(server_->port());
+    client.send(HttpClient::request_text("POST", path, body));
+    return client.read_reply(true, kSlowMs);
+  };
+  const std::string big(4 << 20, 'a');
+  const std::string chat =
+      R"({"max_tokens":1,"messages":[{"role":"user","content":")" + big + "\"}]}";
+  for (const char* path : {"/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens"}) {
+    const auto reply = slow_post(path, chat);
+    EXPECT_EQ(reply.status, 400) << path;
+    EXPECT_NE(reply.body.find("which are at least "), reply.body.npos) << reply.body;
+  }
+  for (const std::string& prompt : {"\"" + big + "\"", "[\"a\",\"" + big + "\"]"}) {
+    const auto reply = slow_post("/v1/completions", R"({"prompt":)" + prompt + "}");
+    EXPECT_EQ(text_at(reply.body, "error.code"), "context_length_exceeded");
+  }
+}
+
 TEST_F(LoadTest, AFullCodecQueueIs429) {
   options_.codec_threads = 1;
   options_.codec_queue = 1;
   say("x");
   start();
-  // Bodies that take a while to read keep the one codec thread busy.
-  const std::string big =
-      R"({"messages":[{"role":"user","content":")" + std::string(4 << 20, 'a') + "\"}]}";
+  // Texts that take a while to encode keep the one codec thread busy.
+  const std::string big = R"({"prompt":")" + std::string(4 << 20, 'a') + "\"}";
   std::vector<std::unique_ptr<HttpClient>> clients;
   for (int i = 0; i < 6; ++i) {
     clients.push_back(std::make_unique<HttpClient>(server_->port()));
-    clients.back()->send(HttpClient::request_text("POST", kChat, big));
+    clients.back()->send(HttpClient::request_text("POST", "/tokenize", big));
   }
   int busy = 0;
   for (auto& client : clients) {
     const auto reply = client->read_reply(true, kSlowMs);
-    EXPECT_TRUE(reply.status == 429 || reply.status == 400) << reply.status;  // or too long
+    EXPECT_TRUE(reply.status == 429 || reply.status == 200) << reply.status;
     busy += reply.status == 429 ? 1 : 0;
   }
   EXPECT_GE(busy, 1);
