@@ -1,6 +1,7 @@
 """fathom info, tokenize and eval."""
 import json
 import math
+import pathlib
 
 import program
 from program import ProgramTest
@@ -19,6 +20,13 @@ class Info(ProgramTest):
         self.assertGreater(model["state_bytes"], 0)
         decode, speed = info["decode"], info["machine"]["read_bytes_per_s"]
         self.assertTrue(math.isclose(decode["floor_s"], decode["bytes_per_token"] / speed, rel_tol=1e-6))
+
+    def test_huge_pages_are_what_the_kernel_says(self):
+        setting = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+        mode = setting.read_text().split("[")[1].split("]")[0] if setting.exists() else ""
+        self.assertEqual(self.result("info")["machine"]["huge_pages"], mode)
+        text = self.text("info", program.settings.root / "models/demo")
+        self.assertEqual("huge pages" in text, mode != "always")
 
     def test_text_names_what_matters(self):
         text = self.text("info", program.settings.root / "models/demo")
