@@ -1,29 +1,10 @@
 """The page in a browser, on scripted answers.  Usage: page_test.py --page FOLDER [--shots FOLDER]"""
-import argparse
 import json
 import pathlib
-import sys
-import unittest
 
-import browser
-from browser import BrowserTest, ask, wait_done, wait_until
-from mock_server import Mock
-
-settings = argparse.Namespace(page=None, shots=None)
-
-
-class PageTest(BrowserTest):
-    def setUp(self):
-        super().setUp()
-        self.mock = Mock(settings.page)
-        self.addCleanup(self.mock.close)
-
-    def start(self, **options):
-        return self.open(self.mock.url, self.context(**options))
-
-    def shot(self, page, name):
-        if settings.shots:
-            page.screenshot(path=settings.shots / f"{name}.png")
+import scripted_page
+from browser import ask, wait_done, wait_until
+from scripted_page import PageTest, settings
 
 
 class Chatting(PageTest):
@@ -34,6 +15,7 @@ class Chatting(PageTest):
         page.wait_for_selector(".answer.live summary")
         page.wait_for_selector(".answer.live h4")  # text shows before the answer is complete
         self.assertTrue(page.is_visible("#stop"))
+        self.shot(page, "streaming")
         wait_done(page)
         answer = page.locator(".answer")
         self.assertFalse(answer.locator(".reasoning").is_visible())
@@ -299,13 +281,6 @@ class Looks(PageTest):
         light.reload()
         self.assertEqual(ground(light), "rgb(13, 20, 26)")
 
-    def test_text_has_contrast_in_both_themes(self):
-        for scheme in ("light", "dark"):
-            page = self.start(color_scheme=scheme)
-            ratios = page.evaluate(CONTRAST)
-            for pair, ratio in ratios.items():
-                self.assertGreaterEqual(ratio, 4.5, f"{scheme} {pair}")
-
     def test_a_phone_shows_one_thing_at_a_time(self):
         page = self.start(viewport={"width": 390, "height": 780}, has_touch=True, is_mobile=True)
         self.shot(page, "phone-empty")
@@ -327,74 +302,6 @@ class Looks(PageTest):
         page.click("#engine .close")
         self.assertFalse(page.is_visible("#engine"))
 
-    def test_keyboard_alone_is_enough(self):
-        page = self.start()
-        page.evaluate("document.querySelector('a, button, input, select, textarea, [tabindex]').focus()")
-        self.assertEqual(focused(page), "Skip to the message box")
-        page.keyboard.press("Enter")
-        page.keyboard.type("hello")
-        page.keyboard.press("Shift+Enter")
-        page.keyboard.type("there")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("text=You said: hello")
-        wait_done(page)
-        self.assertEqual(self.mock.requests[-1]["messages"][-1]["content"], "hello\nthere")
-        self.assertIn("You said: hello", page.inner_text("#status"))
-        page.keyboard.press("Shift+Tab")  # the last action of the answer
-        self.assertEqual(focused(page), "Answer again")
-        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-        self.assertEqual(outline, "solid")
-        page.focus("#open-settings")
-        page.keyboard.press("Enter")
-        self.assertEqual(focused(page), "Settings")
-        page.keyboard.press("Escape")
-        self.assertFalse(page.is_visible("#settings"))
-        self.assertEqual(page.evaluate("document.activeElement.id"), "open-settings")
-
-    def test_everything_that_can_be_used_has_a_name(self):
-        page = self.start()
-        for opener in ("#open-engine", "#open-settings"):
-            page.click(opener)
-            nameless = page.evaluate("""() => [...document.querySelectorAll("button, input, select, textarea, [role]")]
-                .filter((node) => node.checkVisibility())
-                .filter((node) => !(node.getAttribute("aria-label") || node.labels?.length ||
-                                    node.textContent.trim() || ["status", "alert"].includes(node.getAttribute("role"))))
-                .map((node) => node.outerHTML.slice(0, 80))""")
-            self.assertEqual(nameless, [])
-
-
-def focused(page):
-    return page.evaluate("document.activeElement.textContent")
-
-
-CONTRAST = """() => {
-  const value = (name) => {
-    const probe = document.createElement("i");
-    probe.style.color = `var(--${name})`;
-    document.body.append(probe);
-    const rgb = getComputedStyle(probe).color.match(/[0-9.]+/g).slice(0, 3).map((c) => c / 255);
-    probe.remove();
-    const [r, g, b] = rgb.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const pairs = [["ink", "ground"], ["ink", "sheet"], ["ink", "sunk"], ["ink", "sea-wash"], ["soft", "ground"],
-                 ["soft", "sheet"], ["soft", "sunk"], ["sea", "sheet"], ["sea", "sea-wash"], ["sea-ink", "sea"],
-                 ["bad", "sheet"], ["bad", "bad-wash"], ["ground", "ink"], ["sheet", "bad"]];
-  return Object.fromEntries(pairs.map(([a, b]) => {
-    const [x, y] = [value(a), value(b)].sort((m, n) => n - m);
-    return [`${a} on ${b}`, (x + 0.05) / (y + 0.05)];
-  }));
-}"""
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--page", type=pathlib.Path, required=True)
-    parser.add_argument("--shots", type=pathlib.Path, help="screenshots go there")
-    _, rest = parser.parse_known_args(namespace=settings)
-    browser.need_browser()
-    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
-
 
 if __name__ == "__main__":
-    main()
+    scripted_page.main()
