@@ -2,6 +2,7 @@
 // in the fast rows of `linear` and `moe_experts`.
 #pragma once
 
+#include "device/stream.h"
 #include "kernels/linear/lanes.h"
 
 namespace fathom::kernels {
@@ -61,5 +62,15 @@ ProductItems cut_product(const WeightMatrix& w, int64_t tokens, int num_threads)
 
 // False for loops that take one core less than about 20 us: not worth waking a thread for.
 bool worth_sharing(int64_t multiply_adds);
+
+// fn(item, thread) for all items, on the pool if the work is worth it.
+template <class Fn>
+void share_items(Stream& stream, int64_t items, bool worth, Fn&& fn) {
+  if (worth) {
+    stream.pool().parallel_for(items, fn);
+  } else {
+    for (int64_t i = 0; i < items; ++i) fn(i, 0);
+  }
+}
 
 }  // namespace fathom::kernels

@@ -27,20 +27,11 @@ class Int8Linear {
   }
 
  private:
-  template <class Fn>
-  void share(int64_t num_items, bool worth, Fn&& fn) {
-    if (worth) {
-      args_.stream->pool().parallel_for(num_items, fn);
-    } else {
-      for (int64_t i = 0; i < num_items; ++i) fn(i, 0);
-    }
-  }
-
   void run_slab(int64_t token, int64_t tokens) {
     const int64_t bytes = int8_rows_bytes(tokens, cols_);
     std::byte* memory = args_.stream->scratch(static_cast<size_t>(2 * bytes));
     for (int i = 0; i < 2; ++i) x_[i] = int8_rows(memory + i * bytes, tokens, cols_);
-    share(tokens, worth_sharing(4 * cols_ * tokens), [&](int64_t t, int) {
+    share_items(*args_.stream, tokens, worth_sharing(4 * cols_ * tokens), [&](int64_t t, int) {
       const Bf16* x = args_.x + (token + t) * args_.x_stride;
       for (int i = 0; i < 2; ++i) {
         if (any_[i]) kernels_.quantize_row(x, cols_, i == 1, x_[i].from(t));
@@ -53,11 +44,12 @@ class Int8Linear {
       items[k] = cut_int8_product(args_.targets[k].w, tokens, args_.stream->pool().num_threads());
       num_items += items[k].num_items();
     }
-    share(num_items, worth_sharing(total_rows_ * cols_ * tokens), [&](int64_t i, int thread) {
-      int32_t k = 0;
-      for (; i >= items[k].num_items(); ++k) i -= items[k].num_items();
-      run_item(args_.targets[k], items[k].item(i), token, thread);
-    });
+    share_items(*args_.stream, num_items, worth_sharing(total_rows_ * cols_ * tokens),
+                [&](int64_t i, int thread) {
+                  int32_t k = 0;
+                  for (; i >= items[k].num_items(); ++k) i -= items[k].num_items();
+                  run_item(args_.targets[k], items[k].item(i), token, thread);
+                });
   }
 
   // `slab`: the token of args_.y that the item's tokens count from.

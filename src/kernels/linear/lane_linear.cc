@@ -28,22 +28,13 @@ class LaneLinear {
   }
 
  private:
-  template <class Fn>
-  void share(int64_t num_items, bool worth, Fn&& fn) {
-    if (worth) {
-      args_.stream->pool().parallel_for(num_items, fn);
-    } else {
-      for (int64_t i = 0; i < num_items; ++i) fn(i, 0);
-    }
-  }
-
   void run_slab(int64_t token, int64_t tokens) {
     const int64_t planes = any_fp4_ ? 2 : 1;
     x_ = reinterpret_cast<float*>(
         args_.stream->scratch(static_cast<size_t>(planes * tokens * stride_) * sizeof(float)));
     split_ = x_ + (planes - 1) * tokens * stride_;
     // Widening a value costs about as much as 8 multiply-adds of a product.
-    share(tokens, worth_sharing(8 * cols_ * tokens), [&](int64_t t, int) {
+    share_items(*args_.stream, tokens, worth_sharing(8 * cols_ * tokens), [&](int64_t t, int) {
       lanes_.widen(args_.x + (token + t) * args_.x_stride, cols_, args_.quantize_input,
                    x_ + t * stride_);
       if (any_fp4_) lanes_.split_pairs(x_ + t * stride_, cols_, split_ + t * stride_);
@@ -55,14 +46,16 @@ class LaneLinear {
       items[k] = cut_product(args_.targets[k].w, tokens, args_.stream->pool().num_threads());
       num_items += items[k].num_items();
     }
-    share(num_items, worth_sharing(total_rows_ * cols_ * tokens), [&](int64_t i, int thread) {
-      int32_t k = 0;
-      for (; i >= items[k].num_items(); ++k) i -= items[k].num_items();
-      const ProductItems::Item item = items[k].item(i);
-      for (int64_t row = item.first_row; row < item.end_row; row += kBlockRows) {
-        run_block(args_.targets[k], row, token, item.first_token, item.end_token, thread);
-      }
-    });
+    share_items(*args_.stream, num_items, worth_sharing(total_rows_ * cols_ * tokens),
+                [&](int64_t i, int thread) {
+                  int32_t k = 0;
+                  for (; i >= items[k].num_items(); ++k) i -= items[k].num_items();
+                  const ProductItems::Item item = items[k].item(i);
+                  for (int64_t row = item.first_row; row < item.end_row; row += kBlockRows) {
+                    run_block(args_.targets[k], row, token, item.first_token, item.end_token,
+                              thread);
+                  }
+                });
   }
 
   // Rows [row, row + kBlockRows) of a target for tokens [begin, end) of the slab that starts at

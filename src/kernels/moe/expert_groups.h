@@ -99,16 +99,6 @@ class ExpertGroups {
   ExpertGroup* groups_ = nullptr;
 };
 
-// fn(item, thread) for all items, on the pool if the work is worth it.
-template <class Fn>
-void share_items(Stream& stream, int64_t items, bool worth, Fn&& fn) {
-  if (worth) {
-    stream.pool().parallel_for(items, fn);
-  } else {
-    for (int64_t i = 0; i < items; ++i) fn(i, 0);
-  }
-}
-
 // The walk of a driver over the slabs of its tokens.  Driver:
 //   const ExpertGroups& start(slab, tokens)            takes scratch, prepares the rows of x
 //   void run_gate_item(item, thread)                   gate, up, and the input of down
