@@ -196,6 +196,8 @@ HttpParser::Outcome HttpParser::parse(std::string_view* bytes) {
     if (b.head_reported && b.num_transfer_encoding == 1 && bytes->size() < 5) return Outcome::kMore;
     b.begun = true;
     error_code ec;
+    const bool is_in_body = b.head_reported;
+    const size_t body_bytes = b.request.body.size();
     const size_t used = b.put(boost::asio::buffer(bytes->data(), bytes->size()), ec);
     if (!b.head_done || !b.head_reported) {
       // Beast joins folded lines (RFC 9112, 5.2); others may not.
@@ -215,6 +217,11 @@ HttpParser::Outcome HttpParser::parse(std::string_view* bytes) {
         return fail(b.head_done ? 400 : 431, "a line of the request is too long");
       }
       return Outcome::kMore;
+    }
+    // The same lines where they came all at once: sizes of chunks, and what follows the last.
+    if (!ec && is_in_body && b.request.body.size() == body_bytes &&
+        used > limits_.max_header_bytes) {
+      return fail(400, "a line of the request is too long");
     }
     if (!ec) continue;
     if (b.refused == 414) return fail(414, "the target of the request is too long");

@@ -149,6 +149,9 @@ TEST_F(HttpConnectionTest, HoldsToItsLimits) {
   EXPECT_EQ(
       refusal(chunked + "20\r\n" + std::string(0x20, 'x') + "\r\n20\r\n" + std::string(0x20, 'x')),
       413);
+  // Lines of chunks and trailers, whole in one piece.
+  EXPECT_EQ(refusal(chunked + "1;" + std::string(1000, 'x') + "\r\na\r\n0\r\n\r\n"), 400);
+  EXPECT_EQ(refusal(chunked + "0\r\nA: " + std::string(1000, 'x') + "\r\n\r\n"), 400);
 }
 
 TEST_F(HttpConnectionTest, AnswersInOrderAndKeepsTheConnection) {
