@@ -67,10 +67,8 @@ class Parser {
         return parse_object(out);
       case '[':
         return parse_array(out);
-      case '"': {
-        *out = std::string();
-        return parse_string(out->if_string());
-      }
+      case '"':
+        return parse_string(&out->emplace<std::string>());
       case 't':
         *out = true;
         return literal("true");
@@ -100,7 +98,7 @@ class Parser {
 
   bool parse_array(JsonValue* out) {
     if (!enter()) return false;
-    JsonArray array;
+    JsonArray& array = out->emplace<JsonArray>();
     if (peek() == ']') {
       ++at_;
     } else {
@@ -112,7 +110,6 @@ class Parser {
       if (!take(']')) return fail("expected ',' or ']'");
     }
     --depth_;
-    *out = JsonValue(std::move(array));
     return true;
   }
 
@@ -136,7 +133,7 @@ class Parser {
       if (!take('}')) return fail("expected ',' or '}'");
     }
     --depth_;
-    *out = JsonValue(JsonObject(std::move(members)));
+    out->emplace<JsonObject>(std::move(members));
     return true;
   }
 

@@ -15,33 +15,43 @@ namespace fathom::codec {
 namespace {
 
 constexpr size_t kBlock = 16;
+constexpr size_t kWideBlock = 64;
 
 // What stands for itself within a string, and is ASCII.
 constexpr bool is_plain(unsigned char byte) {
   return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
 }
 
-// Copies up to `kBlock` bytes from `from` to `to`, both of which have room for as many, and returns
-// how many of them, from the first, are plain.
+// Copies `kBlock` bytes, and gives those that are not plain: bit i is byte i.
 #ifdef __SSE2__
-size_t copy_plain_block(const char* from, char* to) {
+uint32_t copy_block(const char* from, char* to) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
   // As signed numbers, bytes from 0x80 on are below 0x20, too.
   const __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20));
   const __m128i quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
   const __m128i escape = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
-  const int mask = _mm_movemask_epi8(_mm_or_si128(low, _mm_or_si128(quote, escape)));
-  return mask == 0 ? kBlock : static_cast<size_t>(std::countr_zero(static_cast<unsigned>(mask)));
+  return static_cast<uint32_t>(_mm_movemask_epi8(_mm_or_si128(low, _mm_or_si128(quote, escape))));
 }
 #else
-size_t copy_plain_block(const char* from, char* to) {
+uint32_t copy_block(const char* from, char* to) {
   std::memcpy(to, from, kBlock);
-  size_t n = 0;
-  while (n < kBlock && is_plain(static_cast<unsigned char>(from[n]))) ++n;
-  return n;
+  uint32_t mask = 0;
+  for (size_t i = 0; i < kBlock; ++i) {
+    mask |= static_cast<uint32_t>(!is_plain(static_cast<unsigned char>(from[i]))) << i;
+  }
+  return mask;
 }
 #endif
+
+// The same of `kWideBlock` bytes.
+uint64_t copy_wide_block(const char* from, char* to) {
+  uint64_t mask = 0;
+  for (size_t i = 0; i < kWideBlock; i += kBlock) {
+    mask |= static_cast<uint64_t>(copy_block(from + i, to + i)) << i;
+  }
+  return mask;
+}
 
 constexpr std::array<char, 256> escape_table() {
   std::array<char, 256> table{};
@@ -92,9 +102,9 @@ const char* JsonStringReader::read(size_t* at, std::string* out) {
   const char* p = begin;
   char block[kBlock];
   while (static_cast<size_t>(end - p) >= kBlock) {
-    const size_t n = copy_plain_block(p, block);
-    p += n;
-    if (n < kBlock) break;
+    const uint32_t mask = copy_block(p, block);
+    p += mask == 0 ? kBlock : static_cast<size_t>(std::countr_zero(mask));
+    if (mask != 0) break;
   }
   while (p < end && is_plain(static_cast<unsigned char>(*p))) ++p;
   const auto plain = static_cast<size_t>(p - begin);
@@ -109,7 +119,7 @@ const char* JsonStringReader::read(size_t* at, std::string* out) {
 // From the first byte that is not plain, which is `plain` bytes behind text[*at].
 const char* JsonStringReader::read_slow(size_t* at, size_t plain, std::string* out) {
   // No text is longer decoded than written.
-  if (scratch_ == nullptr) scratch_.reset(new char[text_.size() + kBlock]);
+  if (scratch_ == nullptr) scratch_.reset(new char[text_.size() + kWideBlock]);
   const char* p = text_.data() + *at + plain;
   const char* const end = text_.data() + text_.size();
   char* to = scratch_.get();
@@ -117,11 +127,13 @@ const char* JsonStringReader::read_slow(size_t* at, size_t plain, std::string* o
   to += plain;
   const char* error = nullptr;
   while (error == nullptr) {
+    read_wide(&p, &to);
     while (static_cast<size_t>(end - p) >= kBlock) {
-      const size_t n = copy_plain_block(p, to);
+      const uint32_t mask = copy_block(p, to);
+      const size_t n = mask == 0 ? kBlock : static_cast<size_t>(std::countr_zero(mask));
       p += n;
       to += n;
-      if (n < kBlock) break;
+      if (mask != 0) break;
     }
     while (p < end && is_plain(static_cast<unsigned char>(*p))) *to++ = *p++;
     if (p == end) {
@@ -153,6 +165,39 @@ const char* JsonStringReader::read_slow(size_t* at, size_t plain, std::string* o
   }
   *at = static_cast<size_t>(p - text_.data());
   return error;
+}
+
+// Plain bytes and escapes of one letter (most are line ends and quotes), up to something else or to
+// the last bytes of the text.  Escapes within a block are found all at once, so that where the next
+// one is need not be guessed.
+void JsonStringReader::read_wide(const char** from, char** to) const {
+  const char* p = *from;
+  char* out = *to;
+  const char* const end = text_.data() + text_.size();
+  bool is_simple = true;
+  while (is_simple && static_cast<size_t>(end - p) >= 2 * kWideBlock) {
+    const char* const block_end = p + kWideBlock;
+    uint64_t left = copy_wide_block(p, out);  // bit i: p[i] is not plain
+    while (left != 0) {
+      const int n = std::countr_zero(left);
+      p += n;
+      out += n;
+      const char simple = *p == '\\' ? kEscapes[static_cast<unsigned char>(p[1])] : '\0';
+      is_simple = simple != '\0';
+      if (!is_simple) break;
+      *out++ = simple;
+      p += 2;
+      if (p >= block_end) break;
+      left >>= n + 2;
+      std::memcpy(out, p, kWideBlock);  // over what stood there
+    }
+    if (is_simple && p < block_end) {
+      out += block_end - p;
+      p = block_end;
+    }
+  }
+  *from = p;
+  *to = out;
 }
 
 // *p is the backslash of an escape that is not of one letter.

@@ -1,5 +1,5 @@
-// Reads the strings of a JSON text: most bytes of a request are in them, so they are taken 16 at a
-// time (the idea of simdjson, Langdale and Lemire 2019, arXiv:1902.08318, sec. 3.1.5).
+// Reads the strings of a JSON text: most bytes of a request are in them, so they are taken 16 or
+// 64 at a time (the idea of simdjson, Langdale and Lemire 2019, arXiv:1902.08318, sec. 3.1.5).
 //
 // Private to the JSON reader.  Thread: one; one object a text.
 #pragma once
@@ -24,6 +24,7 @@ class JsonStringReader {
 
  private:
   const char* read_slow(size_t* at, size_t plain, std::string* out);
+  void read_wide(const char** from, char** to) const;
   const char* read_escape(const char** p, char** to) const;
   std::optional<uint32_t> hex4(const char* p) const;
 

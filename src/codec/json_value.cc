@@ -13,28 +13,35 @@ constexpr size_t kLinearSearchMax = 16;
 }  // namespace
 
 JsonObject::JsonObject(std::vector<Member> members) : members_(std::move(members)) {
+  if (members_.size() <= kLinearSearchMax) {
+    for (size_t i = 1; i < members_.size(); ++i) {
+      size_t earlier = 0;
+      while (members_[earlier].first != members_[i].first) ++earlier;
+      if (earlier == i) continue;
+      members_[earlier].second = std::move(members_[i].second);
+      members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i--));
+    }
+    return;
+  }
   // The keys stay where they are until all repeats are known, so views of them are safe.
   std::unordered_map<std::string_view, size_t> first;
-  std::vector<bool> is_repeat(members_.size(), false);
-  bool any_repeat = false;
+  first.reserve(members_.size());
+  std::vector<size_t> repeats;
   for (size_t i = 0; i < members_.size(); ++i) {
-    size_t earlier = i;
-    if (members_.size() <= kLinearSearchMax) {
-      earlier = 0;
-      while (members_[earlier].first != members_[i].first) ++earlier;
-    } else {
-      earlier = first.try_emplace(members_[i].first, i).first->second;
-    }
-    if (earlier == i) continue;
-    members_[earlier].second = std::move(members_[i].second);
-    is_repeat[i] = any_repeat = true;
+    const auto [place, is_new] = first.try_emplace(members_[i].first, i);
+    if (is_new) continue;
+    members_[place->second].second = std::move(members_[i].second);
+    repeats.push_back(i);
   }
-  if (!any_repeat) return;
-  size_t kept = 0;
-  for (size_t i = 0; i < members_.size(); ++i) {
-    if (is_repeat[i]) continue;
-    if (kept != i) members_[kept] = std::move(members_[i]);
-    ++kept;
+  if (repeats.empty()) return;
+  auto repeat = repeats.begin();
+  size_t kept = *repeat;
+  for (size_t i = kept; i < members_.size(); ++i) {
+    if (repeat != repeats.end() && *repeat == i) {
+      ++repeat;
+    } else {
+      members_[kept++] = std::move(members_[i]);
+    }
   }
   members_.resize(kept);
 }

@@ -77,6 +77,12 @@ class JsonValue {
   JsonObject* if_object() { return std::get_if<JsonObject>(&value_); }
   bool is_number() const { return if_int64() || if_uint64() || if_double(); }
 
+  // Becomes a T (one of the kinds above) made of `args` where it is, and gives it.
+  template <class T, class... Args>
+  T& emplace(Args&&... args) {
+    return value_.template emplace<T>(std::forward<Args>(args)...);
+  }
+
   // The member `key` of an object; null if this is no object or has no such member.
   const JsonValue* find(std::string_view key) const;
 
