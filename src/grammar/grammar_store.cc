@@ -6,7 +6,6 @@
 
 #include "grammar/compilers.h"
 #include "grammar/limits.h"
-#include "grammar/warm_up.h"
 
 namespace fathom::grammar {
 namespace {
@@ -105,8 +104,9 @@ Result<std::shared_ptr<const StoredGrammar>> GrammarStore::compile(const Constra
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   give_back(std::move(compilers));
   if (!grammar) return std::move(grammar).error();
-  // Whoever waited so long for the compile gets its masks with it.
-  warm_up(*grammar, std::min(took.count(), kMaxWarmUpSeconds));
+  // What was slow to compile has masks that are slow, too.
+  constexpr double kWarmUpShare = 4;
+  warm_up_.add(*grammar, std::min(kWarmUpShare * took.count(), kMaxWarmUpSeconds));
   return std::make_shared<const StoredGrammar>(StoredGrammar{id, std::move(grammar).value()});
 }
 
@@ -171,6 +171,8 @@ void GrammarStore::trim() {
   }
   std::erase_if(by_id_, [](const auto& item) { return item.second.expired(); });
 }
+
+void GrammarStore::wait_for_masks() { warm_up_.wait(); }
 
 GrammarStoreStats GrammarStore::stats() const {
   const std::lock_guard lock(mutex_);

@@ -20,6 +20,7 @@
 #include "fathom/status.h"
 #include "grammar/compiled_grammar.h"
 #include "grammar/vocabulary.h"
+#include "grammar/warm_up.h"
 
 namespace fathom::grammar {
 
@@ -56,6 +57,10 @@ class GrammarStore {
   // nullptr: nobody holds it any more.
   std::shared_ptr<const StoredGrammar> find(GrammarId id) const;
 
+  // Masks of new grammars are worked out behind their compile (warm_up.h); returns when that is
+  // over, for measurements.
+  void wait_for_masks();
+
   GrammarStoreStats stats() const;
 
  private:
@@ -82,6 +87,8 @@ class GrammarStore {
   std::unordered_map<GrammarId, std::weak_ptr<const StoredGrammar>> by_id_;
   GrammarStoreStats stats_;
   GrammarId next_id_ = 1;
+
+  WarmUp warm_up_;  // last: its thread ends first
 };
 
 }  // namespace fathom::grammar

@@ -22,6 +22,6 @@ inline constexpr size_t kMaxChoices = 2000;
 inline constexpr size_t kMaxTools = 256;
 
 inline constexpr size_t kMaxMaskBytes = 8 << 20;  // masks that a grammar remembers
-inline constexpr double kMaxWarmUpSeconds = 2;    // of masks worked out with the compile
+inline constexpr double kMaxWarmUpSeconds = 2;    // of masks worked out behind a compile
 
 }  // namespace fathom::grammar

@@ -1,8 +1,10 @@
 #include "grammar/warm_up.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,15 +15,27 @@
 namespace fathom::grammar {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr size_t kMaxWaiting = 16;
+
+// Of this thread on a processor.
+double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
 
 class Walk {
  public:
-  Walk(std::shared_ptr<const CompiledGrammar> grammar, Clock::time_point end)
-      : grammar_(std::move(grammar)), end_(end), mask_(grammar_->vocabulary().mask_words()) {}
+  // `stop` ends it from another thread.
+  Walk(std::shared_ptr<const CompiledGrammar> grammar, double seconds,
+       const std::atomic<bool>& stop)
+      : grammar_(std::move(grammar)),
+        end_s_(thread_seconds() + seconds),
+        stop_(stop),
+        mask_(grammar_->vocabulary().mask_words()) {}
 
   bool is_over() const {
-    return Clock::now() >= end_ ||
+    return stop_ || thread_seconds() >= end_s_ ||
            grammar_->masks().bytes() >= static_cast<int64_t>(kMaxMaskBytes / 2);
   }
 
@@ -86,7 +100,8 @@ class Walk {
   }
 
   const std::shared_ptr<const CompiledGrammar> grammar_;
-  const Clock::time_point end_;
+  const double end_s_;
+  const std::atomic<bool>& stop_;
   std::unique_ptr<Matcher> matcher_;
   std::vector<uint32_t> mask_;
   std::vector<int32_t> candidates_;
@@ -96,13 +111,51 @@ class Walk {
 
 }  // namespace
 
-void warm_up(const std::shared_ptr<const CompiledGrammar>& grammar, double seconds) {
+WarmUp::~WarmUp() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void WarmUp::add(std::shared_ptr<const CompiledGrammar> grammar, double seconds) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() == kMaxWaiting) waiting_.pop_front();
+    waiting_.push_back({std::move(grammar), seconds});
+    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  }
+  changed_.notify_all();
+}
+
+void WarmUp::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return waiting_.empty() && !is_walking_; });
+}
+
+void WarmUp::work() {
   constexpr int kMaxInVain = 2;  // walks that found nothing
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                      std::chrono::duration<double>(seconds));
-  Walk walk(grammar, end);
-  for (int in_vain = 0; in_vain < kMaxInVain && !walk.is_over();) {
-    in_vain = walk.run() ? 0 : in_vain + 1;
+  constexpr int kNice = 10;
+  setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone on Linux; no matter if it fails
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+    if (stop_) return;
+    Job job = std::move(waiting_.front());
+    waiting_.pop_front();
+    is_walking_ = true;
+    lock.unlock();
+    {
+      Walk walk(std::move(job.grammar), job.seconds, stop_);
+      for (int in_vain = 0; in_vain < kMaxInVain && !walk.is_over();) {
+        in_vain = walk.run() ? 0 : in_vain + 1;
+      }
+    }
+    lock.lock();
+    is_walking_ = false;
+    changed_.notify_all();
   }
 }
 

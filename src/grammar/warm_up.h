@@ -1,21 +1,53 @@
 // Works out masks before anyone waits for them: a walk through a new grammar's texts, character by
-// character, on the thread that compiled it.
+// character, while its first answer begins.
 //
 // A mask of a state that no answer was in yet takes up to 10 ms (wide classes with a length,
 // [^\n]{1,200}, at 129,280 words), and then costs time of some step.  The states behind whole
 // tokens are those behind their characters, so a walk in small steps comes by most of them.
 //
-// Private to this folder.  Thread: any.
+// Private to this folder.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "grammar/compiled_grammar.h"
 
 namespace fathom::grammar {
 
-// Ends after `seconds`, when half of the room for masks is full, or when it finds nothing new.
-// Which masks are there then changes no answer, only its time.
-void warm_up(const std::shared_ptr<const CompiledGrammar>& grammar, double seconds);
+// Walks through one grammar after the other on a thread of its own, which has a low priority: steps
+// come first.  Which masks are there then changes no answer, only its time.
+//
+// Thread: any.
+class WarmUp {
+ public:
+  WarmUp() = default;
+  ~WarmUp();  // ends the walk under way
+
+  // A walk of at most `seconds` of processor time, which ends earlier when half of the room for
+  // masks is full or nothing new is found.  Of more than a few grammars that wait the oldest is
+  // forgotten.
+  void add(std::shared_ptr<const CompiledGrammar> grammar, double seconds);
+  // Returns when all walks are over.
+  void wait();
+
+ private:
+  struct Job {
+    std::shared_ptr<const CompiledGrammar> grammar;
+    double seconds = 0;
+  };
+  void work();
+
+  std::mutex mutex_;  // guards what follows, but for the reads of stop_
+  std::condition_variable changed_;
+  std::deque<Job> waiting_;
+  bool is_walking_ = false;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;  // from the first add() on
+};
 
 }  // namespace fathom::grammar

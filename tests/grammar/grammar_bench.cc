@@ -103,6 +103,8 @@ void run(const Case& one, const codec::Tokenizer& tokenizer, GrammarStore& store
     return;
   }
   const auto copy = copies.acquire(one.constraint);
+  store.wait_for_masks();
+  copies.wait_for_masks();
   std::vector<double> masks, misses, accepts;
   int64_t wrong = 0;
   std::vector<uint32_t> mask((static_cast<size_t>(tokenizer.vocab_size()) + 31) / 32);
