@@ -243,19 +243,9 @@ Result<PreparedQuestion> prepare(const Engine& engine, const Question& question)
   FATHOM_ASSIGN(chat.conversation, conversation_of(question));
   PreparedQuestion prepared;
   Request& request = prepared.request;
-  FATHOM_ASSIGN(request.prompt, encode(engine, question, chat.conversation));
-  if (request.prompt.empty()) return wrong_use("the prompt is empty; give at least one token");
-  request.params = params_of(engine, s);
-  request.prefill = engine.prefill;
-  chat.inference.max_tokens.reset();
-  if (s.max_tokens) chat.inference.max_tokens = static_cast<uint32_t>(*s.max_tokens);
-  FATHOM_ASSIGN(const uint32_t max_tokens,
-                codec::resolve_max_tokens(chat, codec::ConvertOptions(),
-                                          static_cast<int64_t>(request.prompt.size()),
-                                          engine.config().max_position_embeddings));
-  request.params.max_tokens = static_cast<int32_t>(max_tokens);
   const bool is_chat =
       question.kind == Question::Kind::kTurn || question.kind == Question::Kind::kMessages;
+  // Before the prompt: a schema stands in it, and one that is refused need not be encoded.
   if (is_chat) {
     codec::set_parsing(chat.conversation, &chat.parsing);
     prepared.form.chat = codec::OutputStream::options_of(chat);
@@ -269,6 +259,17 @@ Result<PreparedQuestion> prepare(const Engine& engine, const Question& question)
       request.constraint.begun = codec::begun_answer(chat.conversation);
     }
   }
+  FATHOM_ASSIGN(request.prompt, encode(engine, question, chat.conversation));
+  if (request.prompt.empty()) return wrong_use("the prompt is empty; give at least one token");
+  request.params = params_of(engine, s);
+  request.prefill = engine.prefill;
+  chat.inference.max_tokens.reset();
+  if (s.max_tokens) chat.inference.max_tokens = static_cast<uint32_t>(*s.max_tokens);
+  FATHOM_ASSIGN(const uint32_t max_tokens,
+                codec::resolve_max_tokens(chat, codec::ConvertOptions(),
+                                          static_cast<int64_t>(request.prompt.size()),
+                                          engine.config().max_position_embeddings));
+  request.params.max_tokens = static_cast<int32_t>(max_tokens);
   prepared.form.stop = s.stop;
   FATHOM_TRY(set_limits(engine, s, &request));
   return prepared;

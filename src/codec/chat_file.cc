@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "codec/constraint_fields.h"
 #include "codec/json_text.h"
 
 namespace fathom::codec {
@@ -34,10 +35,11 @@ Result<ChatFile> read_value(JsonValue value) {
   }
   ConvertOptions options;
   options.models.clear();
+  options.max_schema_bytes = kMaxSchemaBytes;
   options.keep_client_sampling = true;
   options.thinking_max_tokens = options.non_thinking_max_tokens = kMaxTokens;
   ChatFile file;
-  FATHOM_ASSIGN(file.request, convert_request(Protocol::kChatCompletions, value, options));
+  FATHOM_ASSIGN(file.request, take_request(Protocol::kChatCompletions, &value, options));
   const InferenceOptions& inference = file.request.inference;
   if (has(value, "temperature")) file.temperature = inference.temperature;
   if (has(value, "top_p")) file.top_p = inference.top_p;

@@ -37,6 +37,10 @@ Status read_text(std::string_view name, const JsonValue& value, Kind kind,
 Status read_schema(std::string_view name, const JsonValue& value, std::optional<Constraint>* out) {
   if (value.if_string() != nullptr) return read_text(name, value, Kind::kJsonSchema, out);
   if (value.if_object() == nullptr && value.if_bool() == nullptr) return bad(name, "a JSON schema");
+  size_t left = kMaxSchemaBytes;
+  if (!take_json_bytes(value, &left)) {
+    return bad(name, "a schema of at most " + std::to_string(kMaxSchemaBytes) + " bytes");
+  }
   Constraint constraint;
   constraint.kind = Kind::kJsonSchema;
   constraint.text = write_json(value, JsonStyle::kCompact);

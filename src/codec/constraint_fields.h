@@ -3,6 +3,7 @@
 // Thread: any; pure functions.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -14,10 +15,13 @@
 
 namespace fathom::codec {
 
+// The most that the grammars of src/grammar are made of.
+inline constexpr size_t kMaxSchemaBytes = 256 << 10;
+
 // A field that sets a constraint: json_schema, json_object, regex, grammar, choice,
 // structured_outputs {json, json_object, regex, grammar or choice}, guided_json, guided_regex,
 // guided_grammar, guided_choice, response_format.  nullopt: not such a name.  Error: a value of the
-// wrong type, or a second constraint.
+// wrong type, a schema of more than kMaxSchemaBytes, or a second constraint.
 std::optional<Status> read_constraint_field(std::string_view name, const JsonValue& value,
                                             std::optional<Constraint>* out);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -186,6 +187,33 @@ void append_json(const JsonValue& value, JsonStyle style, std::string* out) {
   } else {
     out->append("null");
   }
+}
+
+namespace {
+
+bool take_bytes(size_t bytes, size_t* left) {
+  if (bytes > *left) return false;
+  *left -= bytes;
+  return true;
+}
+
+}  // namespace
+
+bool take_json_bytes(const JsonValue& value, size_t* left) {
+  if (const std::string* text = value.if_string()) return take_bytes(text->size() + 2, left);
+  if (const JsonArray* array = value.if_array()) {  // brackets and commas
+    return take_bytes(std::max<size_t>(2, array->size() + 1), left) &&
+           std::all_of(array->begin(), array->end(),
+                       [left](const JsonValue& element) { return take_json_bytes(element, left); });
+  }
+  if (const JsonObject* object = value.if_object()) {
+    return take_bytes(std::max<size_t>(2, object->size() + 1), left) &&
+           std::all_of(object->begin(), object->end(), [left](const JsonObject::Member& member) {
+             return take_bytes(member.first.size() + 3, left) &&
+                    take_json_bytes(member.second, left);
+           });
+  }
+  return take_bytes(1, left);
 }
 
 std::string write_json(const JsonValue& value, JsonStyle style) {

@@ -59,7 +59,12 @@ Result<ConversationRequest> read_request(Protocol protocol, std::string_view bod
   if (!value) {
     return Status(StatusCode::kInvalidArgument, std::string(kNoJson) + value.error().message());
   }
-  return convert(protocol, *value, BodyTexts(&*value), options);
+  return take_request(protocol, &*value, options);
+}
+
+Result<ConversationRequest> take_request(Protocol protocol, JsonValue* body,
+                                         const ConvertOptions& options) {
+  return convert(protocol, *body, BodyTexts(body), options);
 }
 
 Result<ConversationRequest> convert_request(Protocol protocol, const JsonValue& body,

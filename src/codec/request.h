@@ -9,7 +9,9 @@
 // Thread: any; pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,6 +40,9 @@ struct ConvertOptions {
   // The released service overrides sampling values that its models do not like: temperature 1 with
   // thinking, top_p 1 or at least 0.95.  True: what the client asked for stays.
   bool keep_client_sampling = false;
+  // Of schemas that answers are held to: a response format, and the tools if one of them is strict
+  // or a call is required.  What is longer is refused before anything is done with it.
+  size_t max_schema_bytes = std::numeric_limits<size_t>::max();
   // Exact names.  Empty: every name is `any_model`, and a request need not have one (local use).
   std::map<std::string, ModelVersion, std::less<>> models = {
       {"DeepSeek-V4-Pro", ModelVersion::kV4Pro}, {"DeepSeek-V4.1-Flash", ModelVersion::kV41Flash}};
@@ -49,6 +54,9 @@ Result<ConversationRequest> read_request(Protocol protocol, std::string_view bod
 // The same of a body that has been parsed already.
 Result<ConversationRequest> convert_request(Protocol protocol, const JsonValue& body,
                                             const ConvertOptions& options);
+// The same; messages and schemas are moved out of the body, whatever the result.
+Result<ConversationRequest> take_request(Protocol protocol, JsonValue* body,
+                                         const ConvertOptions& options);
 
 enum class RequestErrorKind {
   kParse,       // HTTP 400: not JSON, or a field of the wrong type

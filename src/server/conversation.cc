@@ -144,7 +144,7 @@ void answer(const Services& services, Protocol protocol, const std::shared_ptr<E
       on_whole = keep_response(services, exchange->key(), info.id, *std::move(history));
     }
   }
-  Result<PreparedConversation> prepared = prepare_conversation(services, protocol, *body);
+  Result<PreparedConversation> prepared = prepare_conversation(services, protocol, &*body);
   if (!prepared) return exchange->fail(prepare_error(prepared.error()));
   auto conversation = std::make_shared<ConversationAnswer>(services, exchange, protocol, *prepared,
                                                            *body, info, std::move(on_whole));

@@ -21,6 +21,7 @@ codec::ConvertOptions convert_options(const Services& services) {
   codec::ConvertOptions convert;
   convert.default_thinking = services.options.default_thinking;
   convert.keep_client_sampling = services.options.client_sampling;
+  convert.max_schema_bytes = codec::kMaxSchemaBytes;
   convert.max_choices = static_cast<uint32_t>(services.options.max_n);
   convert.models.clear();  // names are checked by Services::model_name()
   convert.any_model = services.model.version;
@@ -108,11 +109,14 @@ Status settle_constraint(const Services& services, const codec::JsonValue& body,
 
 Result<PreparedConversation> prepare_conversation(const Services& services,
                                                   codec::Protocol protocol,
-                                                  const codec::JsonValue& body) {
+                                                  codec::JsonValue* body) {
   PreparedConversation out;
-  FATHOM_ASSIGN(out.chat, read_conversation(services, protocol, body));
+  // Responses say again what they were asked.
+  FATHOM_ASSIGN(out.chat, protocol == codec::Protocol::kResponses
+                              ? read_conversation(services, protocol, *body)
+                              : codec::take_request(protocol, body, convert_options(services)));
   Request& request = out.request;
-  FATHOM_TRY(read_engine_fields(*services.model.tokenizer, body, &request));
+  FATHOM_TRY(read_engine_fields(*services.model.tokenizer, *body, &request));
   // Before the prompt: a schema stands in it, and one that is too large is refused without encoding
   // it.
   FATHOM_ASSIGN(request.constraint, codec::engine_constraint(out.chat, *services.model.tokenizer));
@@ -122,7 +126,7 @@ Result<PreparedConversation> prepare_conversation(const Services& services,
   } else if (request.constraint.kind != Constraint::Kind::kToolCalls) {
     request.constraint.begun = codec::begun_answer(out.chat.conversation);
   }
-  FATHOM_TRY(settle_constraint(services, body, &request));
+  FATHOM_TRY(settle_constraint(services, *body, &request));
   FATHOM_TRY(encode_conversation(services, out.chat, &request));
   const codec::InferenceOptions& inference = out.chat.inference;
   request.params.temperature = inference.temperature;

@@ -18,10 +18,9 @@ struct PreparedConversation {
   codec::ConversationRequest chat;
   Request request;
 };
-// A body of one of the three protocols.
+// A body of one of the three protocols.  Messages and schemas may be moved out of it.
 Result<PreparedConversation> prepare_conversation(const Services& services,
-                                                  codec::Protocol protocol,
-                                                  const codec::JsonValue& body);
+                                                  codec::Protocol protocol, codec::JsonValue* body);
 // The body's own constraint (codec/constraint_fields.h), else that of `request`; compiled.
 Status settle_constraint(const Services& services, const codec::JsonValue& body, Request* request);
 // Encoding takes some twenty times the memory of the text: a text that cannot fit the context, were

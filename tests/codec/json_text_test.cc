@@ -45,6 +45,40 @@ TEST(JsonText, StylesDifferInSeparatorsAndSmallNumbers) {
             "{\"a\": [1.5e-7, 0.00001, \"é\u2028/\x7f\\u0001\"]}");
 }
 
+// Strings are read in blocks: what is within one must not depend on where it stands in it, nor on
+// how much text follows.
+TEST(JsonText, AnEscapeIsReadWhereverItStands) {
+  const std::pair<const char*, const char*> parts[] = {
+      {R"(\n)", "\n"},    {R"(\\)", "\\"},          {R"(\")", "\""}, {R"(\n\t)", "\n\t"},
+      {R"(\u0041)", "A"}, {R"(\ud83d\ude00)", "😀"}, {"é漢", "é漢"},  {R"(\\\\\")", "\\\\\""}};
+  for (const size_t behind : {0, 15, 16, 63, 64, 127, 128, 300}) {
+    for (size_t before = 0; before < 140; ++before) {
+      for (const auto& [written, read] : parts) {
+        const std::string a(before, 'a'), b(behind, 'b');
+        const Result<JsonValue> value = parse_json('"' + a + written + b + written + '"');
+        ASSERT_TRUE(value) << before << ' ' << written << ' ' << behind;
+        ASSERT_EQ(*value->if_string(), a + read + b + read) << before << ' ' << behind;
+      }
+      ASSERT_FALSE(
+          parse_json('"' + std::string(before, 'a') + "\n" + std::string(behind, 'b') + '"'));
+      ASSERT_FALSE(
+          parse_json('"' + std::string(before, 'a') + "\\x" + std::string(behind, 'b') + '"'));
+    }
+  }
+}
+
+TEST(JsonText, BytesAreCountedAsTheyAreWritten) {
+  for (const std::string_view text :
+       {"0", "\"\"", "[]", "{}", R"([1,"ab",{"c":[],"d":{}}])", R"({"a":[[],[2]]})"}) {
+    const JsonValue value = *parse_json(text);
+    size_t left = text.size();
+    EXPECT_TRUE(take_json_bytes(value, &left)) << text;
+    EXPECT_EQ(left, 0u) << text;
+    size_t too_few = text.size() - 1;
+    EXPECT_FALSE(take_json_bytes(value, &too_few)) << text;
+  }
+}
+
 TEST(JsonText, NestingIsLimited) {
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');

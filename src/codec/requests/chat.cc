@@ -26,20 +26,20 @@ class ChatConverter {
                      field(body_, "reasoning_effort"), options_.default_thinking, &conversation());
     FATHOM_TRY(convert_messages());
     FATHOM_TRY(settle_reasoning("reasoning_content", options_, &conversation()));
-    read_format();
+    FATHOM_TRY(read_format());
     if (format_.format.kind == ResponseFormat::Kind::kJsonObject &&
         !mentions_json(conversation().messages)) {
       return bad_request(
           "Prompt must contain the word 'json' in some form to use 'response_format' of type "
           "'json_object'.");
     }
-    FATHOM_TRY(settle_tools(std::move(declared_), choice(), &conversation()));
+    FATHOM_TRY(settle_tools(std::move(declared_), choice(), options_, &conversation()));
     if (conversation().messages.back().prefix && !conversation().tools.empty()) {
       return bad_request("Function call should not be used with prefix");
     }
     FATHOM_TRY(read_stop());
     FATHOM_TRY(read_stream());
-    FATHOM_TRY(settle_constraint(format_, &request_));
+    FATHOM_TRY(settle_constraint(std::move(format_), &request_));
     FATHOM_TRY(read_values());
     return std::move(request_);
   }
@@ -64,6 +64,7 @@ class ChatConverter {
   Status convert_messages() {
     const JsonArray& messages = list("messages");
     if (messages.empty()) return bad_request("Empty input messages");
+    conversation().messages.reserve(messages.size());
     for (size_t i = 0; i < messages.size(); ++i) FATHOM_TRY(convert_message(messages[i], i));
     if (!open_calls_.empty()) return insufficient_results();
     if (conversation().messages.empty()) return bad_request("Empty input messages");
@@ -245,9 +246,9 @@ class ChatConverter {
     return out;
   }
 
-  void read_format() {
+  Status read_format() {
     const JsonValue* format = field(body_, "response_format");
-    if (format == nullptr) return;
+    if (format == nullptr) return Status();
     const std::string_view type = text_field(*format, "type");
     if (type == "json_object") {
       format_.format.kind = ResponseFormat::Kind::kJsonObject;
@@ -256,10 +257,10 @@ class ChatConverter {
       format_.format.regex = text_field(*format, "regex");
     } else if (type == "json_schema") {
       const JsonValue& schema = *format->find("json_schema");
-      format_.format.kind = ResponseFormat::Kind::kJsonSchema;
-      format_.format.schema = *schema.find("schema");
+      FATHOM_TRY(format_.take_schema(*schema.find("schema"), texts_, options_));
       format_.strict = bool_field(schema, "strict", false);
     }
+    return Status();
   }
 
   Status read_stop() {

@@ -43,10 +43,11 @@ class MessagesConverter {
                      options_.default_thinking, &conversation());
     FATHOM_TRY(convert_messages());
     FATHOM_TRY(settle_reasoning("content[].thinking", options_, &conversation()));
-    FATHOM_TRY(settle_tools(std::move(declared_), choice(), &conversation()));
+    FATHOM_TRY(settle_tools(std::move(declared_), choice(), options_, &conversation()));
     read_stop();
     FATHOM_TRY(check_stop(request_.parsing.stop_sequences, /*single=*/false));
-    FATHOM_TRY(settle_constraint(format(), &request_));
+    FATHOM_ASSIGN(FormatRequest format, read_format());
+    FATHOM_TRY(settle_constraint(std::move(format), &request_));
     FATHOM_TRY(read_values());
     request_.stream = bool_field(body_, "stream", false);
     return std::move(request_);
@@ -145,7 +146,7 @@ class MessagesConverter {
     return out;
   }
 
-  FormatRequest format() const {
+  Result<FormatRequest> read_format() const {
     FormatRequest out;
     const JsonValue* output_config = field(body_, "output_config");
     const JsonValue* format = output_config != nullptr ? field(*output_config, "format") : nullptr;
@@ -154,8 +155,7 @@ class MessagesConverter {
     const std::string_view type = text_field(*format, "type");
     if (type == "json_object") out.format.kind = ResponseFormat::Kind::kJsonObject;
     if (type == "json_schema") {
-      out.format.kind = ResponseFormat::Kind::kJsonSchema;
-      out.format.schema = *format->find("schema");
+      FATHOM_TRY(out.take_schema(*format->find("schema"), texts_, options_));
     }
     return out;
   }

@@ -25,15 +25,15 @@ class ResponsesConverter {
     FATHOM_TRY(convert_input());
     FATHOM_TRY(settle_reasoning("reasoning_text", options_, &conversation()));
     FATHOM_ASSIGN(const Choice choice, tools_.choice(field(body_, "tool_choice")));
-    FATHOM_TRY(settle_tools(std::move(tools_.declared()), choice, &conversation()));
-    read_format();
+    FATHOM_TRY(settle_tools(std::move(tools_.declared()), choice, options_, &conversation()));
+    FATHOM_TRY(read_format());
     if (format_.format.kind == ResponseFormat::Kind::kJsonObject &&
         !mentions_json(conversation().messages)) {
       return bad_request(
           "Response input messages must contain the word 'json' in some form to use 'text.format' "
           "of type 'json_object'.");
     }
-    FATHOM_TRY(settle_constraint(format_, &request_));
+    FATHOM_TRY(settle_constraint(std::move(format_), &request_));
     FATHOM_TRY(read_values());
     request_.stream = bool_field(body_, "stream", false);
     request_.namespaced_tools = std::move(tools_.namespaced());
@@ -79,16 +79,15 @@ class ResponsesConverter {
         "No message is left of the input: none of its items has a text that can be read here.");
   }
 
-  void read_format() {
+  Status read_format() {
     const JsonValue* text = field(body_, "text");
     const JsonValue* format = text != nullptr ? field(*text, "format") : nullptr;
-    if (format == nullptr) return;
+    if (format == nullptr) return Status();
     const std::string_view type = text_field(*format, "type");
     if (type == "json_object") format_.format.kind = ResponseFormat::Kind::kJsonObject;
-    if (type != "json_schema") return;
-    format_.format.kind = ResponseFormat::Kind::kJsonSchema;
-    format_.format.schema = *format->find("schema");
+    if (type != "json_schema") return Status();
     format_.strict = bool_field(*format, "strict", false);
+    return format_.take_schema(*format->find("schema"), texts_, options_);
   }
 
   Status read_values() {

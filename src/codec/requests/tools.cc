@@ -30,6 +30,27 @@ Status check_parameters(const ToolDefinition& tool) {
                      (type != nullptr ? write_json(*type, JsonStyle::kCompact) : "null") + "'.");
 }
 
+Status too_long(std::string_view what, size_t limit) {
+  return bad_request(std::string(what) + " more than " + std::to_string(limit) +
+                     " bytes, the most that an answer can be held to.");
+}
+
+Status check_length(const std::vector<DeclaredTool>& declared, const Choice& choice, size_t limit) {
+  const bool any_strict =
+      std::any_of(declared.begin(), declared.end(),
+                  [](const DeclaredTool& one) { return one.tool.strict.value_or(false); });
+  if (!any_strict && choice.mode != ToolChoice::kRequired) return Status();
+  size_t left = limit;
+  for (const DeclaredTool& one : declared) {
+    if (!take_json_bytes(one.tool.parameters, &left)) {
+      return too_long("Invalid schema for function '" + one.tool.name +
+                          "': together with those of the tools before, it has",
+                      limit);
+    }
+  }
+  return Status();
+}
+
 // Of a tool that is not strict nothing is changed.
 Status normalize_strict(ToolDefinition* tool) {
   if (!tool->strict.value_or(false)) return Status();
@@ -91,9 +112,10 @@ DeclaredTool declared_tool(const JsonValue& function, std::string_view parameter
 }
 
 Status settle_tools(std::vector<DeclaredTool> declared, const Choice& choice,
-                    Conversation* conversation) {
+                    const ConvertOptions& options, Conversation* conversation) {
   conversation->tool_choice = choice.mode;
   if (choice.mode == ToolChoice::kNone) return Status();
+  FATHOM_TRY(check_length(declared, choice, options.max_schema_bytes));
   std::vector<ToolDefinition>& tools = conversation->tools;
   for (DeclaredTool& one : declared) {
     FATHOM_TRY(normalize_strict(&one.tool));
@@ -149,22 +171,33 @@ std::string constraint_tools(const std::vector<ToolDefinition>& tools) {
   return out;
 }
 
-Status settle_constraint(const FormatRequest& format, ConversationRequest* request) {
+Status FormatRequest::take_schema(const JsonValue& schema, BodyTexts texts,
+                                  const ConvertOptions& options) {
+  size_t left = options.max_schema_bytes;
+  if (!take_json_bytes(schema, &left)) {
+    return too_long("Invalid json schema: it has", options.max_schema_bytes);
+  }
+  format.kind = ResponseFormat::Kind::kJsonSchema;
+  format.schema = texts.take(schema);
+  return Status();
+}
+
+Status settle_constraint(FormatRequest requested, ConversationRequest* request) {
   using Format = ResponseFormat::Kind;
   using Kind = OutputConstraint::Kind;
   Conversation& conversation = request->conversation;
-  conversation.response_format = format.format;
-  JsonValue schema;
-  if (format.format.kind == Format::kJsonSchema) {
-    if (const auto fault = schema_fault(format.format.schema)) {
+  ResponseFormat& format = conversation.response_format = std::move(requested.format);
+  std::optional<JsonValue> strict_schema;
+  if (format.kind == Format::kJsonSchema) {
+    if (const auto fault = schema_fault(format.schema)) {
       return bad_request("Invalid json schema: " + *fault);
     }
-    schema = format.format.schema;
-    if (format.strict) {
-      FATHOM_ASSIGN(schema, normalize_strict_schema(schema, StrictSchema::kResponseFormat));
+    if (requested.strict) {
+      FATHOM_ASSIGN(strict_schema,
+                    normalize_strict_schema(format.schema, StrictSchema::kResponseFormat));
     }
-  } else if (format.format.kind == Format::kRegex) {
-    if (const auto fault = regex_fault(format.format.regex)) {
+  } else if (format.kind == Format::kRegex) {
+    if (const auto fault = regex_fault(format.regex)) {
       return bad_request("Invalid regex: " + *fault);
     }
   }
@@ -178,12 +211,13 @@ Status settle_constraint(const FormatRequest& format, ConversationRequest* reque
   if (offers_tools) {
     constraint = {is_required ? Kind::kToolCallRequired : Kind::kToolCall,
                   constraint_tools(conversation.tools)};
-  } else if (format.format.kind == Format::kJsonObject) {
+  } else if (format.kind == Format::kJsonObject) {
     constraint = {Kind::kJson, ""};
-  } else if (format.format.kind == Format::kJsonSchema) {
+  } else if (format.kind == Format::kJsonSchema) {
+    const JsonValue& schema = strict_schema ? *strict_schema : format.schema;
     constraint = {Kind::kJson, write_json(schema, JsonStyle::kCompact)};
-  } else if (format.format.kind == Format::kRegex) {
-    constraint = {Kind::kRegex, format.format.regex};
+  } else if (format.kind == Format::kRegex) {
+    constraint = {Kind::kRegex, format.regex};
   }
   return Status();
 }

@@ -36,16 +36,18 @@ struct Choice {
 // Checks schemas (strict ones are normalised) and names of tools, and applies the choice: with
 // kNone the tools go away, with names only those stay.  Sets tools and tool_choice.
 Status settle_tools(std::vector<DeclaredTool> declared, const Choice& choice,
-                    Conversation* conversation);
+                    const ConvertOptions& options, Conversation* conversation);
 
 // {"type", "json_schema"...}: `schema`, and whether it is strict.
 struct FormatRequest {
   ResponseFormat format;
   bool strict = false;
+  // A schema that is not too long becomes the format.
+  Status take_schema(const JsonValue& schema, BodyTexts texts, const ConvertOptions& options);
 };
 // The constraint and the parsing options that follow from tools and format, which are settled.
 // Error: a schema that is none, or a regex.
-Status settle_constraint(const FormatRequest& format, ConversationRequest* request);
+Status settle_constraint(FormatRequest requested, ConversationRequest* request);
 
 // Compact JSON of the tools as constraints have them: [{"type":"function","function":{...}}, ...].
 std::string constraint_tools(const std::vector<ToolDefinition>& tools);
