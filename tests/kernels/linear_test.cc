@@ -128,7 +128,7 @@ std::vector<KernelCase<LinearArgs>> int8_cases() {
     add(tokens, 64, {{kFp8, 3}, {kFp4, 33}, {kFp8, 70}, {kFp4, 8}});
   }
   for (const int64_t cols : {32, 96, 128, 160, 256, 544, 1024, 1056, 2304, 5120}) {
-    for (const int64_t tokens : {1, 8, 11}) add(tokens, cols, {{kFp8, 41}, {kFp4, 37}});
+    for (const int64_t tokens : {1, 4, 7, 8, 11}) add(tokens, cols, {{kFp8, 41}, {kFp4, 37}});
   }
   // More tokens than a tile has, than a slab has; many rows, so that threads share.
   add(64, 1280, {{kFp8, 64}, {kFp4, 64}});
