@@ -1,8 +1,9 @@
 """The anthropic package against fathom serve.  Usage: anthropic_test.py --program FATHOM --root DIR"""
 import asyncio
+import json
 
 import served
-from served import FRANCE, PNG, TIMER, TIMER_SCHEMA, WEATHER_SCHEMA, ServedTest
+from served import COLORS, FRANCE, PNG, TIMER, TIMER_SCHEMA, WEATHER_SCHEMA, ServedTest
 
 try:
     import anthropic
@@ -113,6 +114,17 @@ class Tools(AnthropicTest):
         self.assertNotIn("tool_use", [block.type for block in answer.content])
 
 
+class Formats(AnthropicTest):
+    def test_json_schema(self):
+        schema = {"type": "object", "properties": {"colors": {"type": "array", "items": {"enum": ["pink", "green"]}}},
+                  "required": ["colors"], "additionalProperties": False}
+        form = {"format": {"type": "json_schema", "schema": schema}}
+        # Asked for three colours, of which the schema has two.
+        answer = json.loads(self.ask(COLORS, output_config=form).content[0].text)
+        self.assertEqual(list(answer), ["colors"])
+        self.assertLessEqual(set(answer["colors"]), {"pink", "green"})
+
+
 class Errors(AnthropicTest):
     def test_an_image_is_answered_or_refused_by_name(self):
         source = {"type": "base64", "media_type": "image/png", "data": PNG}
@@ -143,6 +155,25 @@ class Errors(AnthropicTest):
                                          extra_body={**GREEDY, "ignore_eos": True}) as stream:
             next(iter(stream.text_stream))
         self.assertLess(self.server.wait_idle(), 5)
+
+
+    def test_a_task_that_is_cancelled_ends_in_the_engine(self):
+        async def run():
+            async with anthropic.AsyncAnthropic(base_url=self.server.url, api_key="none", max_retries=0) as client:
+                task = asyncio.create_task(client.messages.create(
+                    model="demo", messages=FRANCE, max_tokens=8000, thinking=OFF, extra_body={**GREEDY, "ignore_eos": True}))
+                await asyncio.sleep(0.5)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+        asyncio.run(run())
+        self.assertLess(self.server.wait_idle(), 5)
+
+    def test_what_is_not_there_is_404(self):
+        for call in (lambda: self.client.messages.batches.list(), lambda: self.client.beta.files.list()):
+            with self.assertRaises(anthropic.NotFoundError) as caught:
+                call()
+            self.assertIn("no such path", caught.exception.message)
 
 
 class Keys(ServedTest):

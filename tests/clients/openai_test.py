@@ -273,6 +273,28 @@ class Errors(OpenAiTest):
         self.assertLess(self.server.wait_idle(), 5)
         self.assertLess(self.server.metric("fathom:generated_tokens_total"), 8000)
 
+    def test_a_task_that_is_cancelled_ends_in_the_engine(self):
+        async def run():
+            async with openai.AsyncOpenAI(base_url=f"{self.server.url}/v1", api_key="none", max_retries=0) as client:
+                for ask in (lambda: client.chat.completions.create(model="demo", messages=FRANCE, max_tokens=8000,
+                                                                   extra_body={**OFF, "ignore_eos": True}),
+                            lambda: client.responses.create(model="demo", input="Count.", max_output_tokens=8000,
+                                                            extra_body={"ignore_eos": True})):
+                    task = asyncio.create_task(ask())
+                    await asyncio.sleep(0.5)
+                    task.cancel()
+                    with self.assertRaises(asyncio.CancelledError):
+                        await task
+        asyncio.run(run())
+        self.assertLess(self.server.wait_idle(), 5)
+
+    def test_what_is_not_there_is_404(self):
+        for call in (lambda: self.client.files.list(), lambda: self.client.moderations.create(input="x"),
+                     lambda: self.client.images.generate(model="demo", prompt="x"), lambda: self.client.batches.list()):
+            with self.assertRaises(openai.NotFoundError) as caught:
+                call()
+            self.assertIn("no such path", caught.exception.message)
+
     def test_a_client_that_gives_up_ends_in_the_engine(self):
         with self.assertRaises(openai.APITimeoutError):
             self.client.with_options(timeout=0.5).chat.completions.create(
