@@ -10,7 +10,7 @@ from scripted_page import PageTest, settings
 class Chatting(PageTest):
     def test_an_answer_streams_with_thinking_folded_and_markdown(self):
         page = self.start()
-        self.mock.pace_s = 0.02
+        self.mock.pace_s = 0.06  # some seconds: a busy machine must see it while it is live
         ask(page, "rivers")
         page.wait_for_selector(".answer.live summary")
         page.wait_for_selector(".answer.live h4")  # text shows before the answer is complete
