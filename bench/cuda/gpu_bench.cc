@@ -1,5 +1,6 @@
-// gpu_bench [LAYERS [EXPERTS]]: prints Markdown tables of the kernels, and of passes of a model
-// with so many layers (default 4) and experts a layer (48).
+// gpu_bench [LAYERS [EXPERTS [ONLY]]]: prints Markdown tables of the kernels (of those whose name
+// has ONLY in it), and of passes of a model with so many layers (default 4) and experts a layer
+// (48).
 #include "cuda/gpu_bench.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ Bench::Bench(Device& device)
     : device_(device),
       stream_(must(device.make_stream(16))),
       handle_(cuda_stream(stream_.get()).launch_handle()),
-      ops_(DeviceKind::kCuda, Isa::kPlain),
+      ops_(DeviceKind::kCuda, Isa::kPlain, kernels::Numerics::kReference, &times_),
       config_(must(fathom::model::preset_config("release"))) {}
 
 // Inputs and weights widen to bf16 exactly, so bf16 is what all floors of products use.
@@ -54,7 +55,7 @@ int main(int argc, char** argv) {
   fathom::gpu_bench::Bench bench(**device);
   const int layers = argc > 1 ? std::atoi(argv[1]) : 4;
   bench.peaks();
-  bench.kernels();
+  bench.kernels(argc > 3 ? argv[3] : "");
   if (layers > 0) bench.model(layers, argc > 2 ? std::atoi(argv[2]) : 48);
   return 0;
 }

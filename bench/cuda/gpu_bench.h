@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda/gpu_peaks.h"
+#include "cuda/op_times.h"
 #include "device/cuda/cuda_stream.h"
 #include "device/device.h"
 #include "kernels/ops.h"
@@ -29,8 +30,9 @@ class Bench {
  public:
   explicit Bench(Device& device);
 
-  void peaks();    // first: the floors need them
-  void kernels();  // a Markdown table
+  void peaks();  // first: the floors need them
+  // A Markdown table.  `only`: of operations whose name has this in it; "none": of none.
+  void kernels(const std::string& only);
   // Passes of a model with so many layers, and experts a layer.
   void model(int32_t layers, int32_t num_experts);
 
@@ -54,6 +56,7 @@ class Bench {
   Device& device_;
   std::unique_ptr<Stream> stream_;
   cudaStream_t handle_;
+  OpTimes times_;
   kernels::Ops ops_;
   model::ModelConfig config_;  // of the release
   CublasPeer cublas_;

@@ -270,20 +270,26 @@ void Bench::row_operations() {
   }
 }
 
-void Bench::kernels() {
+void Bench::kernels(const std::string& only) {
+  if (only == "none") return;
   std::printf(
       "\n| what | batch | time us | floor us | floor / time | cuBLASLt us "
       "|\n|---|---|---|---|---|---|\n");
   const model::ModelConfig& c = config_;
   const int64_t q_width = int64_t{c.num_heads} * c.head_dim;
-  linear("wq_a, fp8", DType::kF8E4M3, c.q_lora_rank, c.hidden_size, true);
-  linear("wq_b, fp8", DType::kF8E4M3, q_width, c.q_lora_rank, true);
-  linear("wo_b, fp8", DType::kF8E4M3, c.hidden_size, int64_t{c.o_groups} * c.o_lora_rank, true);
-  linear("head, bf16", DType::kBf16, c.vocab_size, c.hidden_size, false);
-  row_operations();
-  experts(48);
-  index_select();
-  attention();
+  const auto wants = [&](std::string_view name) {
+    return name.find(only) != std::string_view::npos;
+  };
+  if (wants("wq_a")) linear("wq_a, fp8", DType::kF8E4M3, c.q_lora_rank, c.hidden_size, true);
+  if (wants("wq_b")) linear("wq_b, fp8", DType::kF8E4M3, q_width, c.q_lora_rank, true);
+  if (wants("wo_b")) {
+    linear("wo_b, fp8", DType::kF8E4M3, c.hidden_size, int64_t{c.o_groups} * c.o_lora_rank, true);
+  }
+  if (wants("head")) linear("head, bf16", DType::kBf16, c.vocab_size, c.hidden_size, false);
+  if (wants("hc")) row_operations();
+  if (wants("experts")) experts(48);
+  if (wants("index_select")) index_select();
+  if (wants("sparse_attention")) attention();
 }
 
 }  // namespace fathom::gpu_bench

@@ -53,7 +53,7 @@ void Bench::model(int32_t layers, int32_t num_experts) {
     std::vector<const std::byte*> blocks;
     int64_t position = 0;
   };
-  std::vector<Sequence> sequences(64);
+  std::vector<Sequence> sequences(256);
   for (Sequence& s : sequences) {
     s.state = must(device_.allocate(model->state_layout().bytes()));
     s.pages = must(device_.allocate(kBlocksEach * block_bytes));
@@ -61,8 +61,8 @@ void Bench::model(int32_t layers, int32_t num_experts) {
   }
   std::vector<int32_t> ids(4096);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * 7919 % 100000);
-  std::vector<float> logits(64 * static_cast<size_t>(config.vocab_size));
-  std::vector<int32_t> likeliest(64);
+  std::vector<float> logits(256 * static_cast<size_t>(config.vocab_size));
+  std::vector<int32_t> likeliest(256);
   const auto pass = [&](int64_t batch, int32_t rows, int32_t num_logits, bool restart,
                         bool takes_likeliest = false) {
     fathom::model::Batch b;
@@ -75,7 +75,9 @@ void Bench::model(int32_t layers, int32_t num_experts) {
       segment.blocks = s.blocks.data();
       segment.start = s.position;
       segment.num_rows = rows;
-      segment.ids = std::span<const int32_t>(ids).first(static_cast<size_t>(rows));
+      // Not the same for all, or all would pick the same experts.
+      segment.ids = std::span<const int32_t>(ids).subspan(static_cast<size_t>(i) * 8,
+                                                          static_cast<size_t>(rows));
       segment.num_logits = num_logits;
       b.segments.push_back(segment);
       s.position += rows;
@@ -85,6 +87,17 @@ void Bench::model(int32_t layers, int32_t num_experts) {
         takes_likeliest ? model->forward_likeliest(b, likeliest) : model->forward(b, logits);
     if (!status.ok()) std::fprintf(stderr, "gpu_bench: %s\n", status.to_string().c_str());
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  // 1,024 tokens for each of `batch` sequences.
+  const auto give_context = [&](int64_t batch) {
+    pass(1, 1024, 0, true);
+    const Sequence& from = sequences[0];
+    for (int64_t i = 1; i < batch; ++i) {
+      Sequence& s = sequences[static_cast<size_t>(i)];
+      stream_->copy(s.state.data(), from.state.data(), static_cast<size_t>(from.state.size()));
+      stream_->copy(s.pages.data(), from.pages.data(), static_cast<size_t>(from.pages.size()));
+      s.position = from.position;
+    }
   };
   const auto median = [&](const char* name, int64_t batch, int32_t rows, int32_t num_logits,
                           bool restart) {
@@ -98,11 +111,23 @@ void Bench::model(int32_t layers, int32_t num_experts) {
     std::fflush(stdout);
   };
   for (const int32_t rows : {512, 2048}) median("prefill, exact, no head", 1, rows, 0, true);
-  for (const int64_t batch : {1, 8, 64}) {
-    pass(batch, 1024, 0, true);  // a context
+  for (const int64_t batch : {1, 8, 64, 256}) {
+    give_context(batch);
     median("decode, context 1K, no head", batch, 1, 0, false);
     median("decode, context 1K, with head", batch, 1, 1, false);
   }
+  // Where the time goes.
+  std::printf("\n| pass | operation | calls | us | us a layer | %% |\n|---|---|---|---|---|---|\n");
+  cuda_stream(stream_.get()).use_graphs(false);
+  for (const int64_t batch : {1, 8, 64, 256}) {
+    times_.start(handle_);
+    pass(batch, 1, 1, false, true);
+    times_.print(("decode, " + std::to_string(batch)).c_str(), layers);
+  }
+  times_.start(handle_);
+  pass(1, 2048, 0, true);
+  times_.print("prefill, 2048", layers);
+  cuda_stream(stream_.get()).use_graphs(true);
   // The gap: what a step takes beyond the time from its first launch to its end, by events.
   CudaStream& stream = cuda_stream(stream_.get());
   std::printf(

@@ -81,7 +81,8 @@ class Ops {
     if (probe_ == nullptr) {
       kernel.run(args);
     } else {
-      const OpWork work = op_work(args);
+      // Work is counted in lists of the arguments, which only a CPU's stream can read here.
+      const OpWork work = kind_ == DeviceKind::kCpu ? op_work(args) : OpWork{};
       probe_->before();
       kernel.run(args);
       probe_->after(kernel.name, work);

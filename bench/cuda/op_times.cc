@@ -1,0 +1,68 @@
+#include "cuda/op_times.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace fathom::gpu_bench {
+
+OpTimes::~OpTimes() {
+  for (const Call& call : calls_) {
+    cudaEventDestroy(call.begin);
+    cudaEventDestroy(call.end);
+  }
+}
+
+void OpTimes::start(cudaStream_t stream) {
+  stream_ = stream;
+  on_ = true;
+}
+
+void OpTimes::before() {
+  if (!on_) return;
+  Call call = {};
+  cudaEventCreate(&call.begin);
+  cudaEventCreate(&call.end);
+  cudaEventRecord(call.begin, stream_);
+  calls_.push_back(call);
+}
+
+void OpTimes::after(const char* kernel, const kernels::OpWork&) {
+  if (!on_) return;
+  calls_.back().kernel = kernel;
+  cudaEventRecord(calls_.back().end, stream_);
+}
+
+void OpTimes::print(const char* pass, int layers) {
+  on_ = false;
+  struct Sum {
+    std::string name;
+    int calls = 0;
+    double us = 0;
+  };
+  std::map<std::string, Sum> by_name;
+  double all = 0;
+  for (const Call& call : calls_) {
+    float ms = 0;
+    cudaEventSynchronize(call.end);
+    cudaEventElapsedTime(&ms, call.begin, call.end);
+    Sum& sum = by_name[call.kernel];
+    sum.name = call.kernel;
+    ++sum.calls;
+    sum.us += static_cast<double>(ms) * 1e3;
+    all += static_cast<double>(ms) * 1e3;
+    cudaEventDestroy(call.begin);
+    cudaEventDestroy(call.end);
+  }
+  calls_.clear();
+  std::vector<Sum> sums;
+  for (const auto& [name, sum] : by_name) sums.push_back(sum);
+  std::sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) { return a.us > b.us; });
+  for (const Sum& sum : sums) {
+    std::printf("| %s | %s | %d | %.0f | %.1f | %.1f |\n", pass, sum.name.c_str(), sum.calls,
+                sum.us, sum.us / layers, 100 * sum.us / all);
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace fathom::gpu_bench
