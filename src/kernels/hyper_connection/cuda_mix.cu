@@ -1,10 +1,11 @@
 // hc_mix: the weights of a sublayer, sums in fp64 as in the reference.
 //
-// A cluster of 8 blocks makes up to 4 tokens: each block an eighth of the columns for all outputs,
-// then each token is finished by one block.  Sums are of threads, of warps, of blocks, each in
-// order, so a token's bits do not depend on the others.  Limit: fp64, 24 x 20,480 products a token
-// and as many conversions of fn for 4 tokens; with one token the 20 rounds of Sinkhorn, one after
-// the other.
+// Two kernels.  The first cuts the columns in slices, by shape: a block takes a slice of 16 tokens
+// (or 32), a warp a part of it, with tensor cores on fp64 (m16n8k16: tokens x outputs; every
+// product of a bf16 and an fp32 is exact).  The second, a warp a token, adds the slices in order
+// and finishes.  One instruction does the same for a row whatever its neighbours are, so a token's
+// bits do not depend on the others.  Limit: with many tokens bytes, then fp64, 24 x 20,480 products
+// a token; with one token the 20 rounds of Sinkhorn, one after the other.
 #include "kernels/cuda_async.cuh"
 #include "kernels/cuda_math.cuh"
 #include "kernels/hyper_connection/rows.h"
@@ -14,10 +15,13 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / cuda::kWarp;
-constexpr int kBlocks = 8;
 constexpr int kMaxCopiesInt = static_cast<int>(kMaxCopies);
 constexpr int kMaxOutputs = (2 + kMaxCopiesInt) * kMaxCopiesInt;
-constexpr int kOutputsAtOnce = 8;  // rows of fn that share a pass over x
+constexpr int kOutputs = 8;  // of a tensor-core instruction
+constexpr int kTokens = 16;  // likewise
+constexpr int kStep = 64;    // columns that a warp takes at once: 16 a lane of a quad
+constexpr int kMaxSlices = 32;
+constexpr int kSums = kMaxOutputs + 1;  // of a token; the last is that of squares
 
 // Divides every value of z [m, m] by its row's (or column's) sum plus eps.  One warp.
 __device__ void normalize(float* z, float* total, int m, bool rows, float eps) {
@@ -92,127 +96,177 @@ __device__ void finish_mix(const HcMixArgs& args, int64_t t, const float* y, flo
   for (int e = lane; e < m * m; e += cuda::kWarp) args.comb[t * m * m + e] = z[e];
 }
 
-// Sums of all threads, by warp: to[warp].
-__device__ inline void put_warp_sum(double v, double* to) {
-  v = cuda::warp_sum(v);
-  if (threadIdx.x % cuda::kWarp == 0) to[threadIdx.x / cuda::kWarp] = v;
+// c = a b + c, [16 tokens, 16 columns] x [16 columns, 8 outputs].  Which 16 columns is free: lane q
+// of a quad has four of them.
+__device__ inline void mma_fp64(double (&c)[4], const double (&a)[8], const double (&b)[4]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+      "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]),
+        "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 }
 
-// Four columns from 4 u on; past the end 0.  Rows whose length is no multiple of 4 are not aligned.
-struct Four {
-  double v[4];
+// Four columns from c on; past `n` 0.  kWhole: n is a multiple of 16, so rows are aligned and no
+// load reaches past the end.
+template <bool kWhole>
+__device__ inline uint2 load_x(const Bf16* x, int64_t c, int64_t n) {
+  if constexpr (kWhole) return __ldg(reinterpret_cast<const uint2*>(x + c));
+  unsigned v[4] = {};
+  for (int j = 0; j < 4 && c + j < n; ++j) v[j] = x[c + j].bits;
+  return {v[0] | v[1] << 16, v[2] | v[3] << 16};
+}
+template <bool kWhole>
+__device__ inline float4 load_fn(const float* fn, int64_t c, int64_t n) {
+  if constexpr (kWhole) return __ldg(reinterpret_cast<const float4*>(fn + c));
+  float v[4] = {};
+  for (int j = 0; j < 4 && c + j < n; ++j) v[j] = fn[c + j];
+  return {v[0], v[1], v[2], v[3]};
+}
+
+// The columns of a slice, and of it those of a warp, are whole steps.
+struct Slices {
+  int count;
+  int64_t columns;  // of a slice
 };
-__device__ inline Four load_x(const Bf16* x, int64_t u, int64_t n) {
-  Four out = {};
-  if (n % 4 == 0) {
-    const uint2 w = __ldg(reinterpret_cast<const uint2*>(x) + u);
-    out.v[0] = __uint_as_float(w.x << 16);
-    out.v[1] = __uint_as_float(w.x & 0xffff0000u);
-    out.v[2] = __uint_as_float(w.y << 16);
-    out.v[3] = __uint_as_float(w.y & 0xffff0000u);
-  } else {
-    for (int j = 0; j < 4 && 4 * u + j < n; ++j) out.v[j] = to_float(x[4 * u + j]);
-  }
-  return out;
-}
-__device__ inline float4 load_fn(const float* fn, int64_t u, int64_t n) {
-  if (n % 4 == 0) return __ldg(reinterpret_cast<const float4*>(fn) + u);
-  float4 out = {};
-  auto* v = reinterpret_cast<float*>(&out);
-  for (int j = 0; j < 4 && 4 * u + j < n; ++j) v[j] = fn[4 * u + j];
-  return out;
+Slices slices_of(int64_t n) {
+  const int64_t steps = cuda::ceil_div(n, kStep);
+  const int64_t each = cuda::ceil_div(steps, kMaxSlices);
+  return {static_cast<int>(cuda::ceil_div(steps, each)), each * kStep};
 }
 
-// Products of the columns [4 first, 4 end) of x with `count` rows of fn: by token, output and warp.
-// Loads of a few steps are in flight together.
-template <int kTokens>
-__device__ void multiply_columns(const Bf16* const (&x)[kTokens], const float* fn, int64_t n,
-                                 int64_t first, int64_t end, int count, double* sums) {
-  double sum[kTokens][kOutputsAtOnce] = {};
-#pragma unroll(kTokens == 1 ? 3 : 1)
-  for (int64_t u = first + threadIdx.x; u < end; u += kThreads) {
-    float4 w[kOutputsAtOnce];
+// partial [slices][tokens][kSums].  kTiles of 16 tokens; blockIdx.z counts groups of 24 outputs.
+constexpr int kOutputTiles = 3;  // all outputs of four copies
+constexpr int kGroup = kOutputTiles * kOutputs;
+template <int kTiles, bool kWhole>
+__global__ void __launch_bounds__(kThreads)
+    multiply_kernel(const __grid_constant__ HcMixArgs args, Slices slices, double* partial) {
+  constexpr int kAll = kTiles * kTokens, kPitch = kGroup + 1;
+  __shared__ double of_warp[kWarps][kTokens][kPitch];
+  const int warp = static_cast<int>(threadIdx.x) / cuda::kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp, g = lane / 4, q = lane % 4;
+  const int64_t n = args.copies * args.hidden, t0 = int64_t{blockIdx.x} * kAll;
+  const int num_y = static_cast<int>((2 + args.copies) * args.copies);
+  const int o0 = static_cast<int>(blockIdx.z) * kGroup;
+  const auto* fn = reinterpret_cast<const float*>(args.fn);
+  const Bf16* x[kTiles][2];
 #pragma unroll
-    for (int o = 0; o < kOutputsAtOnce; ++o) {
-      w[o] = load_fn(fn + (o < count ? o : 0) * n, u, n);
-    }
-    Four v[kTokens];
+  for (int i = 0; i < 2 * kTiles; ++i) {
+    const int64_t t = t0 + i / 2 * kTokens + i % 2 * 8 + g;
+    x[i / 2][i % 2] = args.x + (t < args.num_tokens ? t : t0) * n;
+  }
+  const float* w[kOutputTiles];
 #pragma unroll
-    for (int t = 0; t < kTokens; ++t) v[t] = load_x(x[t], u, n);
+  for (int o = 0; o < kOutputTiles; ++o) {
+    const int row = o0 + o * kOutputs + g;
+    w[o] = fn + (row < num_y ? row : 0) * n;
+  }
+  double sum[kTiles][kOutputTiles][4] = {}, squares[kTiles][2] = {};
+  const int64_t first = int64_t{blockIdx.y} * slices.columns;
+  int64_t end = first + slices.columns;
+  if (kWhole && end > n) end = n;
+  float4 wide[kOutputTiles];
+  uint2 in[kTiles][2];
+  const auto load = [&](int64_t c) {
 #pragma unroll
-    for (int o = 0; o < kOutputsAtOnce; ++o) {
-      const double wide[4] = {w[o].x, w[o].y, w[o].z, w[o].w};
-      // The products are exact.
+    for (int o = 0; o < kOutputTiles; ++o) wide[o] = load_fn<kWhole>(w[o], c, n);
 #pragma unroll
-      for (int t = 0; t < kTokens; ++t) {
+    for (int i = 0; i < 2 * kTiles; ++i) in[i / 2][i % 2] = load_x<kWhole>(x[i / 2][i % 2], c, n);
+  };
+  constexpr int kEach = kStep / 4, kStride = kWarps * kEach;
+  int64_t c = first + warp * kEach + 4 * q;
+  if (c < end) load(c);
+  while (c < end) {
+    double a[kTiles][8];
 #pragma unroll
-        for (int j = 0; j < 4; ++j) sum[t][o] = fma(wide[j], v[t].v[j], sum[t][o]);
+    for (int i = 0; i < 2 * kTiles; ++i) {
+      const uint2 v = in[i / 2][i % 2];
+      const double value[4] = {__uint_as_float(v.x << 16), __uint_as_float(v.x & 0xffff0000u),
+                               __uint_as_float(v.y << 16), __uint_as_float(v.y & 0xffff0000u)};
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        a[i / 2][2 * j + i % 2] = value[j];
+        double& total = squares[i / 2][i % 2];
+        total = fma(value[j], value[j], total);
       }
     }
+    double b[kOutputTiles][4];
+#pragma unroll
+    for (int o = 0; o < kOutputTiles; ++o) {
+      b[o][0] = wide[o].x;
+      b[o][1] = wide[o].y;
+      b[o][2] = wide[o].z;
+      b[o][3] = wide[o].w;
+    }
+    c += kStride;
+    if (c < end) load(c);
+#pragma unroll
+    for (int o = 0; o < kOutputTiles; ++o) {
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) mma_fp64(sum[i][o], a[i], b[o]);
+    }
   }
 #pragma unroll
-  for (int t = 0; t < kTokens; ++t) {
+  for (int i = 0; i < kTiles; ++i) {
+    if (i > 0) __syncthreads();
 #pragma unroll
-    for (int o = 0; o < kOutputsAtOnce; ++o) {
-      if (o < count) put_warp_sum(sum[t][o], sums + (t * (kMaxOutputs + 1) + o) * kWarps);
+    for (int half = 0; half < 2; ++half) {
+      double s = squares[i][half];
+      s += __shfl_xor_sync(cuda::kAllLanes, s, 1);
+      s += __shfl_xor_sync(cuda::kAllLanes, s, 2);
+      double* to = of_warp[warp][g + 8 * half];
+#pragma unroll
+      for (int o = 0; o < kOutputTiles; ++o) {
+        to[o * kOutputs + 2 * q] = sum[i][o][2 * half];
+        to[o * kOutputs + 2 * q + 1] = sum[i][o][2 * half + 1];
+      }
+      if (q == 0) to[kPitch - 1] = s;
+    }
+    __syncthreads();
+    for (int e = static_cast<int>(threadIdx.x); e < kTokens * kPitch; e += kThreads) {
+      const int64_t t = t0 + i * kTokens + e / kPitch;
+      const int o = e % kPitch;
+      const bool is_squares = o == kGroup;
+      if (t >= args.num_tokens || (is_squares ? o0 > 0 : o0 + o >= num_y)) continue;
+      double s = of_warp[0][e / kPitch][o];
+      for (int k = 1; k < kWarps; ++k) s += of_warp[k][e / kPitch][o];
+      partial[(int64_t{blockIdx.y} * args.num_tokens + t) * kSums + (is_squares ? num_y : o0 + o)] =
+          s;
     }
   }
 }
 
-template <int kTokens>
-__global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads)
-    hc_mix_kernel(const __grid_constant__ HcMixArgs args) {
-  constexpr int kSums = kTokens * (kMaxOutputs + 1);
-  __shared__ double of_warp[kSums * kWarps];
-  __shared__ double of_block[kSums];
-  __shared__ double of_token[kMaxOutputs + 1];
-  __shared__ float y[kMaxOutputs], z[kMaxCopiesInt * kMaxCopiesInt], total[kMaxCopiesInt];
-  const int64_t t0 = blockIdx.x / kBlocks * int64_t{kTokens}, n = args.copies * args.hidden;
-  const int rank = static_cast<int>(cuda::cluster_rank());
+// A warp a token.
+constexpr int kFinishWarps = 4;
+__global__ void __launch_bounds__(kFinishWarps* cuda::kWarp)
+    finish_kernel(const __grid_constant__ HcMixArgs args, int slices, const double* partial) {
+  __shared__ float y[kFinishWarps][kMaxOutputs], z[kFinishWarps][kMaxCopiesInt * kMaxCopiesInt];
+  __shared__ float total[kFinishWarps][kMaxCopiesInt];
+  const int warp = static_cast<int>(threadIdx.x) / cuda::kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;
+  const int64_t t = int64_t{blockIdx.x} * kFinishWarps + warp, n = args.copies * args.hidden;
+  if (t >= args.num_tokens) return;
   const int num_y = static_cast<int>((2 + args.copies) * args.copies);
-  const int64_t units = (n + 3) / 4;
-  const int64_t first = units * rank / kBlocks, end = units * (rank + 1) / kBlocks;
-  const float* fn = reinterpret_cast<const float*>(args.fn);
-  const Bf16* x[kTokens];
-#pragma unroll
-  for (int t = 0; t < kTokens; ++t) {
-    x[t] = args.x + (t0 + t < args.num_tokens ? t0 + t : t0) * n;
-    double squares = 0;
-#pragma unroll(kTokens == 1 ? 3 : 1)
-    for (int64_t u = first + threadIdx.x; u < end; u += kThreads) {
-      const Four four = load_x(x[t], u, n);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) squares = fma(four.v[j], four.v[j], squares);
-    }
-    put_warp_sum(squares, of_warp + (t * (kMaxOutputs + 1) + num_y) * kWarps);
-  }
-  for (int o = 0; o < num_y; o += kOutputsAtOnce) {
-    const int count = num_y - o < kOutputsAtOnce ? num_y - o : kOutputsAtOnce;
-    multiply_columns<kTokens>(x, fn + o * n, n, first, end, count, of_warp + o * kWarps);
-  }
-  __syncthreads();
-  for (int i = threadIdx.x; i < kTokens * (num_y + 1); i += kThreads) {
-    const int at = i / (num_y + 1) * (kMaxOutputs + 1) + i % (num_y + 1);
-    double sum = of_warp[at * kWarps];
-    for (int w = 1; w < kWarps; ++w) sum += of_warp[at * kWarps + w];
-    of_block[at] = sum;
-  }
-  cuda::cluster_sync();
-  // Block t finishes token t.
-  if (rank < kTokens && t0 + rank < args.num_tokens) {
-    const double* sums = of_block + rank * (kMaxOutputs + 1);
-    for (int o = threadIdx.x; o <= num_y; o += kThreads) {
-      double sum = 0;
-      for (unsigned b = 0; b < kBlocks; ++b) sum += cuda::cluster_load_double(sums + o, b);
-      of_token[o] = sum;
-    }
-  }
-  cuda::cluster_sync();
-  if (rank >= kTokens || t0 + rank >= args.num_tokens || threadIdx.x >= cuda::kWarp) return;
-  const float r = cuda::rsqrt_mean_rounded(of_token[num_y], n, args.norm_eps);
-  for (int o = threadIdx.x; o < num_y; o += cuda::kWarp) y[o] = static_cast<float>(of_token[o]) * r;
+  const auto sum_of = [&](int o) {
+    double sum = 0;
+#pragma unroll 8
+    for (int s = 0; s < slices; ++s) sum += partial[(s * args.num_tokens + t) * kSums + o];
+    return sum;
+  };
+  const float r = cuda::rsqrt_mean_rounded(sum_of(num_y), n, args.norm_eps);
+  for (int o = lane; o < num_y; o += cuda::kWarp) y[warp][o] = static_cast<float>(sum_of(o)) * r;
   __syncwarp();
-  finish_mix(args, t0 + rank, y, z, total);
+  finish_mix(args, t, y[warp], z[warp], total[warp]);
+}
+
+template <int kTiles, bool kWhole>
+void multiply(CudaStream& stream, const HcMixArgs& args, const Slices& slices, double* partial) {
+  const int64_t num_y = (2 + args.copies) * args.copies;
+  const dim3 grid(static_cast<unsigned>(cuda::ceil_div(args.num_tokens, kTiles * kTokens)),
+                  static_cast<unsigned>(slices.count),
+                  static_cast<unsigned>(cuda::ceil_div(num_y, kGroup)));
+  multiply_kernel<kTiles, kWhole>
+      <<<grid, kThreads, 0, stream.launch_handle()>>>(args, slices, partial);
+  stream.check_launch("hc_mix, products");
 }
 
 bool supports(const HcMixArgs& args) {
@@ -223,15 +277,20 @@ bool supports(const HcMixArgs& args) {
 void run(const HcMixArgs& args) {
   if (args.num_tokens == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  const cudaStream_t handle = stream.launch_handle();
-  if (args.num_tokens <= 8) {
-    hc_mix_kernel<1><<<cuda::grid(args.num_tokens * kBlocks), kThreads, 0, handle>>>(args);
+  const Slices slices = slices_of(args.copies * args.hidden);
+  const auto bytes = static_cast<size_t>(slices.count * args.num_tokens * kSums) * sizeof(double);
+  auto* partial = reinterpret_cast<double*>(stream.scratch(bytes));
+  if (partial == nullptr) return;
+  if (args.copies * args.hidden % 16 != 0) {
+    multiply<1, false>(stream, args, slices, partial);
+  } else if (args.num_tokens <= 64) {
+    multiply<1, true>(stream, args, slices, partial);
   } else {
-    constexpr int kTokens = 4;
-    hc_mix_kernel<kTokens>
-        <<<cuda::grid(cuda::ceil_div(args.num_tokens, kTokens) * kBlocks), kThreads, 0, handle>>>(
-            args);
+    multiply<2, true>(stream, args, slices, partial);
   }
+  finish_kernel<<<cuda::grid(cuda::ceil_div(args.num_tokens, kFinishWarps)),
+                  kFinishWarps * cuda::kWarp, 0, stream.launch_handle()>>>(args, slices.count,
+                                                                           partial);
   stream.check_launch("hc_mix");
 }
 
