@@ -20,9 +20,8 @@ __device__ inline void barrier_init(uint64_t* barrier, unsigned arrivals) {
 __device__ inline void barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-__device__ inline void barrier_arrive(uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-               : "memory");
+__device__ inline void barrier_arrive(unsigned address) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
 }
 // Arrives, and has the phase wait for `bytes` of bulk copies more.
 __device__ inline void barrier_expect(uint64_t* barrier, unsigned bytes) {
@@ -32,14 +31,14 @@ __device__ inline void barrier_expect(uint64_t* barrier, unsigned bytes) {
       : "memory");
 }
 // Until the phase of this parity is complete: 0, 1, 0, ...
-__device__ inline void barrier_wait(uint64_t* barrier, unsigned parity) {
+__device__ inline void barrier_wait(unsigned address, unsigned parity) {
   asm volatile(
       "{\n"
       ".reg .pred done;\n"
       "again:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@!done bra again;\n"
-      "}\n" ::"r"(shared_address(barrier)),
+      "}\n" ::"r"(address),
       "r"(parity)
       : "memory");
 }

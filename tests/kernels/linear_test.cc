@@ -114,6 +114,12 @@ std::vector<KernelCase<LinearArgs>> all_cases() {
   // Enough tokens and rows for a GPU's kernel of large products, with parts of unequal length.
   cases.push_back(make_case({300, 320, true, {{kFp8, 2816}, {kFp4, 200}}}));
   cases.push_back(make_case({385, 576, false, {{kFp4, 1100}, {kBf16, 1100}}}));
+  // Its tiles of 16 to 64 tokens, with the columns of a tile in one block and in several.
+  for (const int64_t tokens : {15, 31, 60}) {
+    cases.push_back(make_case({tokens, 672, true, {{kFp8, 150}, {kFp4, 130}}}));
+  }
+  cases.push_back(make_case({15, 96, false, {{kBf16, 17000}}}));
+  cases.push_back(make_case({40, 96, true, {{kFp8, 17000}}}));
   return cases;
 }
 

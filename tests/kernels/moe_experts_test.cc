@@ -78,6 +78,7 @@ KernelCase<MoeExpertsArgs> make_experts_case(const ExpertsShape& shape, float de
             .expert = inputs->expert.data(),
             .weight = inputs->weight.data(),
             .experts = inputs->experts.data(),
+            .routed = shape.routed,
             .shared = make_expert(*inputs, random, shape, shape.shared),
             .y = nullptr,
             .num_tokens = shape.num_tokens,
@@ -125,6 +126,9 @@ std::vector<KernelCase<MoeExpertsArgs>> all_cases(Numerics numerics) {
   cases.push_back(make_case({13, 1, 1, 96, 64}));
   cases.push_back(make_case({130, 2, 2, 64, 64}));
   cases.push_back(make_case({520, 4, 2, 64, 32}));
+  // A GPU's tiles of 16 to 128 tokens, rows that fill no tile, and columns that fill no chunk.
+  for (const int64_t tokens : {33, 70, 150}) cases.push_back(make_case({tokens, 3, 2, 544, 96}));
+  cases.push_back(make_case({300, 2, 1, 160, 224}));
   // Down in three parts, the last one smaller.
   cases.push_back(make_case({512, 9, 7, 1440, 32}));
   // Other formats, no limit, and widths beyond one tile.

@@ -37,11 +37,11 @@ inline SplitShape split_shape(int splits, int64_t cols, int tokens) {
       x + int64_t{splits == 1 ? 1 : each} * ((tokens + 7) / 8 * 8) * kSplitPitch * 4;
   return shape;
 }
-// For `blocks` blocks of rows and tokens: as few splits as fill the GPU and leave room for two
-// blocks a multiprocessor.
+// For `blocks` blocks of rows and tokens: as many splits as run beside each other, two blocks a
+// multiprocessor, and more only where their inputs would not fit.
 inline SplitShape choose_split(int64_t blocks, int64_t cols, int tokens, int num_multiprocessors) {
   int splits = 1;
-  while (splits < kParts && (blocks * splits < num_multiprocessors * 3 / 2 ||
+  while (splits < kParts && (blocks * splits <= num_multiprocessors ||
                              split_shape(splits, cols, tokens).shared_bytes > kSplitShared)) {
     splits *= 2;
   }

@@ -196,46 +196,50 @@ class LaneRows {
     }
   }
   __device__ int clamped(int chunk) const { return chunk < last_ ? chunk : last_; }
+  static constexpr int kChunkBytes = kDtype == DType::kF8E4M3 ? kChunk
+                                     : kDtype == DType::kI8   ? kChunk / 2
+                                                              : kChunk * 2;
   __device__ const uint8_t* code(int high, int chunk) const {
-    constexpr int kBytes = kDtype == DType::kF8E4M3 ? kChunk
-                           : kDtype == DType::kI8   ? kChunk / 2
-                                                    : kChunk * 2;
-    return code_[high] + kBytes * chunk;
+    return code_[high] + int64_t{kChunkBytes} * chunk;
   }
   __device__ const uint8_t* scale(int high, int chunk) const { return scale_[high] + 2 * chunk; }
-  // Brings a chunk to the L2.
-  __device__ void prefetch(int chunk) const {
-    if (threadIdx.x % 4 != 0 || chunk > last_) return;
-#pragma unroll
-    for (int high = 0; high < 2; ++high) {
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(code(high, chunk)));
-    }
-  }
+  // The last chunk that has columns of this lane.
+  __device__ int last() const { return last_; }
   // Columns past the end are others of the row: what they are multiplied with is 0.
   __device__ LaneChunk<kDtype> load(int chunk) const {
-    LaneChunk<kDtype> out;
     const int at = clamped(chunk);
-#pragma unroll
-    for (int high = 0; high < 2; ++high) {
-      const uint8_t* from = code(high, at);
-      if constexpr (kDtype == DType::kF8E4M3) {
-        out.code[high] = load_stream(reinterpret_cast<const uint4*>(from));
-      } else if constexpr (kDtype == DType::kI8) {
-        out.code[high] = load_stream(reinterpret_cast<const uint2*>(from));
-        out.scale[high] = __ldg(scale(high, at));
-      } else {
-        out.value[high][0] = load_stream(reinterpret_cast<const uint4*>(from));
-        out.value[high][1] = load_stream(reinterpret_cast<const uint4*>(from) + 1);
-      }
+    if constexpr (kDtype == DType::kBf16) {
+      return read(code(0, at), code(1, at), nullptr, nullptr);
+    } else {
+      return read(code(0, at), code(1, at), scale(0, at), scale(1, at));
     }
-    if constexpr (kDtype == DType::kF8E4M3) out.scale = __ldg(scale(0, at));
+  }
+  // From where code() and scale() of a chunk point to.
+  static __device__ LaneChunk<kDtype> read(const uint8_t* low, const uint8_t* high,
+                                           const uint8_t* low_scale, const uint8_t* high_scale) {
+    LaneChunk<kDtype> out;
+    if constexpr (kDtype == DType::kF8E4M3) {
+      out.code[0] = load_stream(reinterpret_cast<const uint4*>(low));
+      out.code[1] = load_stream(reinterpret_cast<const uint4*>(high));
+      out.scale = __ldg(low_scale);
+    } else if constexpr (kDtype == DType::kI8) {
+      out.code[0] = load_stream(reinterpret_cast<const uint2*>(low));
+      out.code[1] = load_stream(reinterpret_cast<const uint2*>(high));
+      out.scale[0] = __ldg(low_scale);
+      out.scale[1] = __ldg(high_scale);
+    } else {
+      out.value[0][0] = load_stream(reinterpret_cast<const uint4*>(low));
+      out.value[0][1] = load_stream(reinterpret_cast<const uint4*>(low) + 1);
+      out.value[1][0] = load_stream(reinterpret_cast<const uint4*>(high));
+      out.value[1][1] = load_stream(reinterpret_cast<const uint4*>(high) + 1);
+    }
     return out;
   }
 
  private:
   const uint8_t* code_[2];
   const uint8_t* scale_[2];
-  int last_;  // chunk that has columns of this lane
+  int last_;
 };
 
 // x [out.rows, cols] as stored inputs, rounded to e4m3 with a scale per 32 columns if `quantize`

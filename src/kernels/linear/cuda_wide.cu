@@ -1,4 +1,4 @@
-// linear.cuda_mma for many tokens on Hopper (cuda_wide.cuh).
+// linear.cuda_mma on Hopper (cuda_wide.cuh).
 #include "kernels/linear/cuda_products.cuh"
 #include "kernels/linear/cuda_wide.cuh"
 
@@ -9,13 +9,14 @@ namespace {
 // once and the inputs of a group stay in the L2.
 constexpr int64_t kTokenBlocksAtOnce = 8;
 
-template <DType kDtype>
-__global__ void __launch_bounds__(cuda::kWideThreads, 1)
+template <DType kDtype, int kTokens>
+__global__ void __launch_bounds__(cuda::kWideThreads, cuda::Wide<kTokens>::kBlocks)
     linear_wide_kernel(const __grid_constant__ cuda::Products p, int64_t row_tiles,
-                       int64_t token_tiles) {
+                       int64_t token_tiles, int splits) {
   extern __shared__ __align__(1024) std::byte memory[];
-  const int64_t group = blockIdx.x / (row_tiles * kTokenBlocksAtOnce);
-  const int64_t in_group = blockIdx.x % (row_tiles * kTokenBlocksAtOnce);
+  const int64_t block = blockIdx.x / static_cast<unsigned>(splits);
+  const int64_t group = block / (row_tiles * kTokenBlocksAtOnce);
+  const int64_t in_group = block % (row_tiles * kTokenBlocksAtOnce);
   const int64_t left_tiles = token_tiles - group * kTokenBlocksAtOnce;
   const int64_t width = left_tiles < kTokenBlocksAtOnce ? left_tiles : kTokenBlocksAtOnce;
   const int64_t token_tile = group * kTokenBlocksAtOnce + in_group % width;
@@ -26,45 +27,57 @@ __global__ void __launch_bounds__(cuda::kWideThreads, 1)
     ++k;
   }
   const LinearTarget& target = p.target[k];
-  const int64_t row = tile * cuda::kWideRows, first = token_tile * cuda::kWideTokens;
+  const int64_t row = tile * cuda::kWideRows, first = token_tile * kTokens;
   const int64_t left = p.x.rows - first;
-  const int tokens = static_cast<int>(left < cuda::kWideTokens ? left : cuda::kWideTokens);
+  const int tokens = static_cast<int>(left < kTokens ? left : kTokens);
   const cuda::WideShared shared = cuda::wide_shared(memory);
-  const cuda::WideInputs in = {cuda::inputs_of(p, k), first, tokens,
-                               cuda::num_chunks(target.w.cols)};
-  cuda::multiply_wide<kDtype>(target.w, row + threadIdx.x / 128 * 64, in, shared);
-  for (int e = static_cast<int>(threadIdx.x); e < tokens * cuda::kWideRows;
-       e += cuda::kWideThreads) {
-    const int r = e % cuda::kWideRows, t = e / cuda::kWideRows;
-    if (row + r >= target.w.rows) continue;
-    cuda::store_product(target, first + t, row + r, shared.sums[t * cuda::kWidePitch + r]);
+  const cuda::WideInputs in =
+      cuda::wide_inputs(cuda::inputs_of(p, k), first, tokens, target.w.cols, splits);
+  cuda::multiply_wide<kDtype, kTokens>(target.w, row + threadIdx.x / 128 * 64, in, splits, shared);
+  const cuda::WideShare share = cuda::wide_share<kTokens>(splits, tokens);
+  const bool fours = target.y != nullptr && target.y_stride % 4 == 0 && target.w.rows % 4 == 0 &&
+                     cuda::is_aligned_device(target.y, 8);
+  if (fours) {  // a warp a token
+    const int r = static_cast<int>(threadIdx.x) % cuda::kWarp * 4;
+    if (row + r < target.w.rows) {
+      for (int t = share.first + static_cast<int>(threadIdx.x) / cuda::kWarp; t < share.end;
+           t += cuda::kWideThreads / cuda::kWarp) {
+        *reinterpret_cast<uint2*>(target.y + (first + t) * target.y_stride + row + r) =
+            cuda::pack_4(cuda::wide_sum_4(shared, splits, r, t));
+      }
+    }
+  } else {
+    for (int e = static_cast<int>(threadIdx.x); e < (share.end - share.first) * cuda::kWideRows;
+         e += cuda::kWideThreads) {
+      const int r = e % cuda::kWideRows, t = share.first + e / cuda::kWideRows;
+      if (row + r >= target.w.rows) continue;
+      cuda::store_product(target, first + t, row + r, cuda::wide_sum(shared, splits, r, t));
+    }
   }
+  if (splits > 1) cuda::cluster_sync();  // others still read this block's sums
 }
 
 template <DType kDtype>
 void launch(CudaStream& stream, const cuda::Products& p) {
-  stream.allow_shared_memory(reinterpret_cast<const void*>(linear_wide_kernel<kDtype>));
   int64_t tiles = 0;
   for (int32_t k = 0; k < p.num_targets; ++k) {
     tiles += cuda::ceil_div(p.target[k].w.rows, cuda::kWideRows);
   }
-  const int64_t token_tiles = cuda::ceil_div(p.x.rows, cuda::kWideTokens);
-  linear_wide_kernel<kDtype><<<cuda::grid(tiles * token_tiles), cuda::kWideThreads,
-                               cuda::kWideShared, stream.launch_handle()>>>(p, tiles, token_tiles);
-  stream.check_launch("linear");
+  cuda::with_wide_tokens(p.x.rows, [&](auto tokens) {
+    constexpr int kTokens = decltype(tokens)::value;
+    const int64_t token_tiles = cuda::ceil_div(p.x.rows, kTokens);
+    const int splits =
+        cuda::choose_wide_splits<kTokens>(tiles * token_tiles, stream.num_multiprocessors());
+    cuda::launch_wide<kTokens>(stream, "linear", linear_wide_kernel<kDtype, kTokens>,
+                               cuda::grid(tiles * token_tiles * splits), splits, p, tiles,
+                               token_tiles, splits);
+  });
 }
 
 }  // namespace
 
-// From one token on a multiprocessor that has a block is as fast as one that has several clusters
-// of cuda_split.cu, so what counts is whether there are enough blocks.
 bool cuda::wide_products_pay(const CudaStream& stream, const Products& p) {
-  if (!stream.has_warpgroup_mma() || p.x.rows <= 64) return false;
-  int64_t blocks = 0;
-  for (int32_t k = 0; k < p.num_targets; ++k) {
-    blocks += ceil_div(p.target[k].w.rows, kWideRows);
-  }
-  return blocks * ceil_div(p.x.rows, kWideTokens) >= stream.num_multiprocessors() / 2;
+  return stream.has_warpgroup_mma() && p.x.rows > 8;
 }
 
 // One launch for targets of the same type that follow each other.

@@ -122,7 +122,7 @@ size_t place(ExpertSlab& slab, std::byte* base) {
 
 // About the picks that an expert has: more would be work on nothing.
 int choose_tile_tokens(const ExpertSlab& slab, bool wide) {
-  if (wide) return cuda::kWideExpertTokens;
+  if (wide) return cuda::wide_expert_tokens(slab.args, slab.tokens);
   const int64_t each = slab.tokens * slab.args.k / slab.args.num_experts;
   return cuda::split_expert_tokens(slab.args, slab.tokens <= 8 ? 8 : each <= 8 ? 16 : 32);
 }

@@ -49,7 +49,7 @@ __device__ inline float expert_activation(const ExpertSlab& slab, int pick, floa
     a = fminf(fmaxf(a, -limit), limit);
     g = fminf(g, limit);
   }
-  const float value = g * sigmoid_rounded(g) * a;
+  const float value = g * (1.0f / (1.0f + expf(-g))) * a;
   const int64_t per_token = slab.args.k + 1, t = pick / per_token, j = pick % per_token;
   if (j == slab.args.k) return to_float(to_bf16(value));
   return to_float(to_bf16(slab.args.weight[(slab.first + t) * slab.args.k + j] * value));
@@ -76,7 +76,7 @@ __device__ inline void store_activations(const ExpertSlab& slab, float value, in
 int split_expert_tokens(const MoeExpertsArgs& args, int64_t wanted);
 void enqueue_split_experts(CudaStream& stream, const ExpertSlab& slab);
 bool wide_experts_pay(const CudaStream& stream, const MoeExpertsArgs& args);
+int wide_expert_tokens(const MoeExpertsArgs& args, int64_t tokens);
 void enqueue_wide_experts(CudaStream& stream, const ExpertSlab& slab);
-constexpr int kWideExpertTokens = 128;
 
 }  // namespace fathom::kernels::cuda

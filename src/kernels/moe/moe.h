@@ -40,8 +40,9 @@ struct MoeExpertsArgs {
   const int32_t* expert;         // [num_tokens, k] ascending
   const float* weight;           // [num_tokens, k]
   const ExpertWeights* experts;  // [num_experts]
-  ExpertWeights shared;
-  Bf16* y;  // [num_tokens, hidden]
+  DType routed = DType::kI8;     // of all matrices of `experts`
+  ExpertWeights shared;          // its matrices are of one type too
+  Bf16* y;                       // [num_tokens, hidden]
   int64_t num_tokens;
   int64_t num_experts;
   int64_t k;
