@@ -316,6 +316,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       greatest = fmaxf(greatest, greatest_of[b]);
     }
     denominator += expf(cuda::param_f32(args.sink, h) - greatest);
+    const float scale = 1.0f / denominator;
 #pragma unroll
     for (int i = lane * 4; i < kDim; i += 128) {
       const unsigned at =
@@ -334,8 +335,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         sum[2] += part[b].z;
         sum[3] += part[b].w;
       }
-      uint2 value = {pack_bf16(sum[0] / denominator, sum[1] / denominator),
-                     pack_bf16(sum[2] / denominator, sum[3] / denominator)};
+      uint2 value = {pack_bf16(sum[0] * scale, sum[1] * scale),
+                     pack_bf16(sum[2] * scale, sum[3] * scale)};
       if (keys == 0) value = {0, 0};
       *reinterpret_cast<uint2*>(args.o + (t * args.num_heads + h) * kDim + i) = value;
     }
