@@ -41,16 +41,17 @@ void add_isa(Command app, const std::function<void(Isa)>& set) {
 
 void add_engine(Command app, EngineOptions* out) {
   add_model(app, &out->model);
-  app.add("--device", "NAME", "auto, cpu or cuda:N (default: auto, a GPU that the model fits)",
-          [out](const std::string& value) {
-            const bool is_gpu = value.rfind("cuda:", 0) == 0 && value.size() > 5 &&
-                                value.size() < 9 &&
-                                value.find_first_not_of("0123456789", 5) == std::string::npos;
-            if (value != "auto" && value != "cpu" && !is_gpu) {
-              throw bad_value("--device", value, "auto, cpu or cuda:N (cuda:0 is the first GPU)");
-            }
-            out->device = value;
-          });
+  app.add(
+      "--device", "NAME",
+      "auto, cpu, cuda or cuda:N (default: auto, a GPU that the model fits; cuda is cuda:0)",
+      [out](const std::string& value) {
+        const bool is_gpu = value.rfind("cuda:", 0) == 0 && value.size() > 5 && value.size() < 9 &&
+                            value.find_first_not_of("0123456789", 5) == std::string::npos;
+        if (value != "auto" && value != "cpu" && value != "cuda" && !is_gpu) {
+          throw bad_value("--device", value, "auto, cpu, cuda or cuda:N (cuda:0 is the first GPU)");
+        }
+        out->device = value;
+      });
   add_int<int>(app, "--threads", &out->threads, 1, 1024, "threads (default: every CPU allowed)");
   add_isa(app, [out](Isa isa) { out->isa = isa_name(isa); });
   app.add(

@@ -119,7 +119,7 @@ Result<std::unique_ptr<Device>> choose_gpu(const Config& config,
   if (config.device == "cpu") return std::unique_ptr<Device>();
   const bool any = config.device == "auto";
   int ordinal = 0;
-  if (!any) {
+  if (!any && config.device != "cuda") {
     constexpr std::string_view kCuda = "cuda:";
     const std::string_view text = config.device;
     const char* end = text.data() + text.size();
@@ -127,7 +127,7 @@ Result<std::unique_ptr<Device>> choose_gpu(const Config& config,
     const auto [at, error] =
         std::from_chars(text.data() + (has_prefix ? kCuda.size() : 0), end, ordinal);
     if (!has_prefix || error != std::errc() || at != end || ordinal < 0) {
-      return wrong("--device " + config.device + ": not auto, cpu or cuda:N");
+      return wrong("--device " + config.device + ": not auto, cpu, cuda or cuda:N");
     }
   }
   Result<std::unique_ptr<Device>> gpu = open_cuda_device({.ordinal = ordinal});

@@ -45,7 +45,7 @@ class Usage(ProgramTest):
         self.fails(2, "generate", "--prompt", "hi", "--isa", "mmx", says="mmx")
         self.fails(2, "generate", "--prompt", "hi", "--prefill", "half", says="half")
         self.fails(2, "generate", "--prompt", "hi", "--think", "much", says="much")
-        self.fails(2, "generate", "--prompt", "hi", "--device", "cuda", says="cuda")
+        self.fails(2, "generate", "--prompt", "hi", "--device", "gpu", says="cuda")
         self.fails(3, "generate", "--prompt", "hi", "--device", "cuda:99", says="--device cuda:99")
         self.fails(2, "generate", "--prompt", "hi", "--numerics", "fast", says="fast")
         self.environment["FATHOM_ISA"] = "mmx"
