@@ -52,6 +52,12 @@ __device__ inline void bulk_copy(void* to, const void* from, unsigned bytes, uin
       : "memory");
 }
 
+// 16 bytes of global memory to shared memory, by this thread; until all of its own are there.
+__device__ inline void copy_async_16(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+__device__ inline void copy_async_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
 // Ordinary stores to shared memory so far, before what tensor cores and bulk copies do next.
 __device__ inline void fence_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -246,14 +246,31 @@ __global__ void __launch_bounds__(kFinishWarps* cuda::kWarp)
   const int64_t t = int64_t{blockIdx.x} * kFinishWarps + warp, n = args.copies * args.hidden;
   if (t >= args.num_tokens) return;
   const int num_y = static_cast<int>((2 + args.copies) * args.copies);
+  // The slices of an output, a lane each, all loads in flight; then the root is known to all.
   const auto sum_of = [&](int o) {
-    double sum = 0;
-#pragma unroll 8
-    for (int s = 0; s < slices; ++s) sum += partial[(s * args.num_tokens + t) * kSums + o];
+    double part[kMaxSlices], sum = 0;
+#pragma unroll
+    for (int s = 0; s < kMaxSlices; ++s) {
+      part[s] = s < slices ? partial[(s * args.num_tokens + t) * kSums + o] : 0;
+    }
+#pragma unroll
+    for (int s = 0; s < kMaxSlices; ++s) sum += part[s];
     return sum;
   };
-  const float r = cuda::rsqrt_mean_rounded(sum_of(num_y), n, args.norm_eps);
-  for (int o = lane; o < num_y; o += cuda::kWarp) y[warp][o] = static_cast<float>(sum_of(o)) * r;
+  double sums[cuda::ceil_div(kSums, cuda::kWarp)], squares = 0;
+#pragma unroll
+  for (int i = 0; i < cuda::ceil_div(kSums, cuda::kWarp); ++i) {
+    const int o = i * cuda::kWarp + lane;
+    sums[i] = o <= num_y ? sum_of(o) : 0;
+    if (o == num_y) squares = sums[i];
+  }
+  squares = __shfl_sync(cuda::kAllLanes, squares, num_y % cuda::kWarp);
+  const float r = cuda::rsqrt_mean_rounded(squares, n, args.norm_eps);
+#pragma unroll
+  for (int i = 0; i < cuda::ceil_div(kSums, cuda::kWarp); ++i) {
+    const int o = i * cuda::kWarp + lane;
+    if (o < num_y) y[warp][o] = static_cast<float>(sums[i]) * r;
+  }
   __syncwarp();
   finish_mix(args, t, y[warp], z[warp], total[warp]);
 }

@@ -18,16 +18,20 @@ void linear_cuda_mma(const LinearArgs& args) {
     return;
   }
   CudaStream& stream = cuda_stream(args.stream);
-  const int64_t cols = args.targets[0].w.cols + (args.num_targets - 1) * args.x_target_step;
-  std::byte* memory =
-      stream.scratch(static_cast<size_t>(cuda::stored_bytes(args.num_tokens, cols)));
-  if (memory == nullptr) return;
-  cuda::Products p = {.x = {memory, args.num_tokens},
+  cuda::Products p = {.x = {nullptr, args.num_tokens},
                       .chunk_step = args.x_target_step / cuda::kChunk,
                       .num_targets = args.num_targets,
                       .target = {}};
-  cuda::enqueue_store_inputs(stream, args.x, args.x_stride, cols, args.quantize_input, p.x);
   for (int32_t k = 0; k < args.num_targets; ++k) p.target[k] = args.targets[k];
+  if (cuda::takes_raw_inputs(stream, p)) {
+    p.raw = {args.x, args.x_stride, 0, args.quantize_input};
+    cuda::enqueue_split_products(stream, p);
+    return;
+  }
+  const int64_t cols = args.targets[0].w.cols + (args.num_targets - 1) * args.x_target_step;
+  p.x.data = stream.scratch(static_cast<size_t>(cuda::stored_bytes(args.num_tokens, cols)));
+  if (p.x.data == nullptr) return;
+  cuda::enqueue_store_inputs(stream, args.x, args.x_stride, cols, args.quantize_input, p.x);
   if (cuda::wide_products_pay(stream, p)) {
     cuda::enqueue_wide_products(stream, p);
   } else {

@@ -7,6 +7,7 @@
 // about 400 clocks a chunk.
 #pragma once
 
+#include "kernels/linear/cuda_inputs.cuh"
 #include "kernels/linear/cuda_stored.cuh"
 
 namespace fathom::kernels::cuda {
@@ -50,10 +51,11 @@ inline SplitShape choose_split(int64_t blocks, int64_t cols, int tokens, int num
 
 // A tile of tokens.
 struct SplitInputs {
-  StoredInputs x;
-  int64_t row;  // of x, a multiple of 8
-  int tokens;   // > 0
-  int chunks;   // of a row
+  StoredInputs x;  // x.data == nullptr: of `raw`
+  int64_t row;     // of x, a multiple of 8
+  int tokens;      // > 0
+  int chunks;      // of a row
+  RawInputs raw = {};
 };
 
 struct SplitShared {
@@ -66,10 +68,6 @@ __device__ inline SplitShared split_shared(std::byte* memory, const SplitShape& 
   return {memory, reinterpret_cast<float*>(memory + x), (shape.tokens + 7) / 8 * 8};
 }
 
-__device__ inline void copy_async_16(unsigned to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-
 // Starts the copies of the chunks [first, end).
 __device__ inline void copy_inputs(const SplitInputs& in, int first, int end,
                                    const SplitShared& shared) {
@@ -78,6 +76,20 @@ __device__ inline void copy_inputs(const SplitInputs& in, int first, int end,
   for (int i = static_cast<int>(threadIdx.x); i < (end - first) * units; i += kSplitThreads) {
     copy_async_16(to + static_cast<unsigned>(i) * 16,
                   in.x.at(first + i / units, in.row) + i % units * 16);
+  }
+}
+
+// The same from inputs as they are, which a warp a chunk rounds and brings in order.
+__device__ inline void make_inputs(const SplitInputs& in, int first, int end,
+                                   const SplitShared& shared) {
+  const StoredInputs to = {shared.x, in.tokens};
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+#pragma unroll 4
+  for (int i = warp; i < (end - first) * in.tokens; i += kSplitWarps) {
+    const int chunk = i / in.tokens, t = i % in.tokens;
+    const unsigned word = load_input_chunk(in.raw.x + (in.row + t) * in.raw.stride, in.raw.cols,
+                                           first + chunk, in.raw.quantize);
+    store_input_chunk(word, to, t, chunk);
   }
 }
 
@@ -134,7 +146,7 @@ __device__ void multiply_chunks(const WeightMatrix& w, int64_t row, const SplitI
     return part_begin(in.chunks, part + 1);
   };
   int part_end = part_after(first);
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  copy_async_wait();
   __syncthreads();
   const unsigned lane = threadIdx.x % kWarp, r = lane % 8, i = lane / 8;
   const unsigned other = (i ^ r) < 4 ? 64u : 0u - 64u;  // to what two instructions later read
@@ -164,8 +176,13 @@ template <int kTiles>
 __device__ void multiply_split(const WeightMatrix& w, int64_t row, const SplitInputs& in,
                                int splits, const SplitShared& shared) {
   const int each = kParts / splits, rank = static_cast<int>(cluster_rank());
-  copy_inputs(in, part_begin(in.chunks, rank * each), part_begin(in.chunks, (rank + 1) * each),
-              shared);
+  const int begin = part_begin(in.chunks, rank * each);
+  const int end = part_begin(in.chunks, (rank + 1) * each);
+  if (in.x.data == nullptr) {
+    make_inputs(in, begin, end, shared);
+  } else {
+    copy_inputs(in, begin, end, shared);
+  }
   const int places = (rank == 0 ? 1 : each) * shared.max_tokens * kSplitPitch;
   for (int e = static_cast<int>(threadIdx.x); e < places; e += kSplitThreads) {
     shared.partial[e] = 0;

@@ -57,6 +57,14 @@ constexpr int64_t stored_bytes(int64_t rows, int64_t cols) {
   return rows * num_chunks(cols) * kRowBytes;
 }
 
+// Inputs that are not stored yet.
+struct RawInputs {
+  const Bf16* x;
+  int64_t stride;  // values of a row
+  int64_t cols;
+  bool quantize;
+};
+
 inline bool stored_supports(const WeightMatrix& w) {
   return w.cols % 32 == 0 && w.cols <= 65536 && is_aligned(w.data, 16);
 }
