@@ -65,7 +65,7 @@ class Generate(ProgramTest):
 
         plain, usage = answers("--max-draft", "0")
         self.assertEqual(usage, [(0, 0)] * 4)
-        for arguments in [("--draft-verify", "fixed"), ("--max-draft", "2"),
+        for arguments in [("--draft-verify", "fixed"), ("--draft-verify", "fixed", "--max-draft", "2"),
                           ("--draft-verify", "fixed", "--no-async")]:
             said, usage = answers(*arguments)
             self.assertEqual(said, plain, arguments)
