@@ -52,7 +52,8 @@ Status run_side(const BenchOptions& options, const Load& load, Side* side) {
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 double share(int64_t part, int64_t all) {
@@ -194,6 +195,7 @@ Result<BenchReport> bench_drafts(const BenchOptions& options) {
   report.setup.add("prompt_tokens", tokens);
   report.setup.add("output_tokens", output);
   report.setup.add("pairs", options.pairs);
+  report.setup.add("requests", options.requests > 0 ? options.requests : kRequests);
   add_origin(options.command, &report.setup);
   return report;
 }

@@ -286,7 +286,7 @@ void Bench::kernels(const std::string& only) {
     linear("wo_b, fp8", DType::kF8E4M3, c.hidden_size, int64_t{c.o_groups} * c.o_lora_rank, true);
   }
   if (wants("head")) linear("head, bf16", DType::kBf16, c.vocab_size, c.hidden_size, false);
-  if (wants("hc")) row_operations();
+  if (wants("hc_mix, hc_in, hc_out")) row_operations();
   if (wants("experts")) experts(48);
   if (wants("index_select")) index_select();
   if (wants("sparse_attention")) attention();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -125,9 +126,18 @@ void WarmUp::add(std::shared_ptr<const CompiledGrammar> grammar, double seconds)
     const std::lock_guard lock(mutex_);
     if (waiting_.size() == kMaxWaiting) waiting_.pop_front();
     waiting_.push_back({std::move(grammar), seconds});
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+    if (!thread_.joinable() && !start()) return waiting_.clear();
   }
   changed_.notify_all();
+}
+
+bool WarmUp::start() {
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
 }
 
 void WarmUp::wait() {

@@ -40,6 +40,7 @@ class WarmUp {
     std::shared_ptr<const CompiledGrammar> grammar;
     double seconds = 0;
   };
+  bool start();  // false: the system has no more threads; masks are then worked out when needed
   void work();
 
   std::mutex mutex_;  // guards what follows, but for the reads of stop_

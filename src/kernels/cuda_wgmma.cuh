@@ -46,17 +46,6 @@ __device__ inline void wgmma_wait() {
 
 // clang-format off: the operands are lists
 // c = a b (+ c if `add`), [64, 16] x [16, 2 x the size of c]: a in registers, b contiguous along k.
-__device__ inline void wgmma_weights(float (&c)[4], const unsigned (&a)[4], uint64_t b, bool add) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %9, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3}, "
-      "{%4, %5, %6, %7}, %8, p, 1, 1, 0;\n}\n"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)));
-#endif
-}
 __device__ inline void wgmma_weights(float (&c)[8], const unsigned (&a)[4], uint64_t b, bool add) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile(

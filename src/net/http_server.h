@@ -22,12 +22,14 @@ struct HttpServerOptions {
   HttpLimits limits;
   size_t max_request_bytes = size_t{512} << 20;  // of all requests that come in at once
   size_t max_unsent_bytes = size_t{1} << 20;     // of one answer that streams
-  size_t max_answer_bytes = size_t{512} << 20;   // of all answers that clients have yet to read
-  int head_timeout_ms = 10'000;                  // from the first byte of a request to its body
-  int body_timeout_ms = 60'000;                  // the body
-  int idle_timeout_ms = 75'000;                  // between requests
-  int write_timeout_ms = 30'000;                 // nothing could be sent
-  int keep_alive_ms = 15'000;                    // between comments in a silent stream
+  // Of all answers that clients have yet to read; beyond, who holds more than a connection's share
+  // is cut off.
+  size_t max_answer_bytes = size_t{512} << 20;
+  int head_timeout_ms = 10'000;   // from the first byte of a request to its body
+  int body_timeout_ms = 60'000;   // the body
+  int idle_timeout_ms = 75'000;   // between requests
+  int write_timeout_ms = 30'000;  // nothing could be sent
+  int keep_alive_ms = 15'000;     // between comments in a silent stream
 };
 
 // What happens with requests.  Thread: all functions on io threads, so none may block.

@@ -209,11 +209,11 @@ void TcpConnection::settle() {
 }
 
 void TcpConnection::send() {
-  if (writing_ || closed_) return;
+  if (closed_) return;
   std::string& out = http_.output();
   size_t sent = 0;
   error_code ec;
-  while (sent < out.size() && !ec) {
+  while (!writing_ && sent < out.size() && !ec) {
     sent += socket_.write_some(asio::buffer(out.data() + sent, out.size() - sent), ec);
   }
   if (sent > 0) {
@@ -224,9 +224,7 @@ void TcpConnection::send() {
   if (const auto responder = responder_.lock()) responder->set_unsent(out.size());
   if (ec && ec != asio::error::would_block && ec != asio::error::interrupted) return close();
   note_unsent(out.size());
-  // Clients that ask for much and read nothing: no time limit is short enough to bound what they
-  // hold.
-  if (!out.empty() && loop_.shared.answer_bytes > loop_.shared.options.max_answer_bytes) {
+  if (holds_too_much()) {
     ++loop_.shared.slow_readers;
     return close();
   }
@@ -234,7 +232,7 @@ void TcpConnection::send() {
     if (http_.phase() == HttpConnection::Phase::kClosed) linger();
     return;
   }
-  writing_ = true;
+  if (std::exchange(writing_, true)) return;
   socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](error_code wait_error) {
     self->writing_ = false;
     if (wait_error) return self->close();

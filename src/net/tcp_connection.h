@@ -2,6 +2,7 @@
 // http_server.cc: the only header with Asio in it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -106,6 +107,13 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   void send();
   void note_phase();
   void note_unsent(size_t bytes);
+  // Clients that ask for much and read nothing: no time limit is short enough to bound what they
+  // hold.  Who holds less than its share is not to blame.
+  bool holds_too_much() const {
+    const size_t most = loop_.shared.options.max_answer_bytes;
+    return loop_.shared.answer_bytes > most &&
+           counted_unsent_ > most / static_cast<size_t>(std::max<int64_t>(1, loop_.shared.open));
+  }
   void linger();
 
   IoLoop& loop_;

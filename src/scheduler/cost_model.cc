@@ -16,7 +16,7 @@ constexpr double kMostRows = 1e9;
 constexpr double kQuickFade = 0.9;
 // Before sizes can be told apart; a step within so much of the mean size tells nothing of a slope.
 constexpr int64_t kLeastSteps = 4;
-constexpr double kLeastSpread = 1e-3, kSameSize = 0.02;
+constexpr double kLeastSpread = 1e-3, kSameSize = 0.1;
 
 }  // namespace
 
@@ -54,18 +54,20 @@ void CostModel::add(int64_t num_rows, double seconds, int64_t context) {
 double CostModel::factor() const { return measured_ / predicted_; }
 
 // Through `next` and the point before it. Behind the last point: on as steeply as the last two say,
-// or all of them if that is more; one point alone goes on in proportion.
+// or all of them if that is more; what is flat, or one point alone, goes on in proportion.
 CostModel::Line CostModel::line_before(Curve curve, Curve::iterator next) {
   const auto slope = [](const CostPoint& a, const CostPoint& b) {
     return (b.seconds - a.seconds) / static_cast<double>(b.rows - a.rows);
   };
   const CostPoint& last = curve.back();
-  if (curve.size() == 1) return {0, last.seconds / static_cast<double>(last.rows)};
+  const Line in_proportion{0, last.seconds / static_cast<double>(last.rows)};
+  if (curve.size() == 1) return in_proportion;
   const bool is_behind = next == curve.end();
   const CostPoint& p = is_behind ? last : *next;
   const double per_row =
       is_behind ? std::max(slope(curve[curve.size() - 2], last), slope(curve.front(), last))
                 : slope(*std::prev(next), p);
+  if (is_behind && per_row <= 0) return in_proportion;
   return {p.seconds - per_row * static_cast<double>(p.rows), per_row};
 }
 

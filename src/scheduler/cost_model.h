@@ -2,9 +2,10 @@
 //
 // With a measured table: straight lines between its points, times a factor that follows the steps
 // that ran (machines get busy). Without, whatever the context, a line that is learned from the
-// steps that ran: it goes through the latest ones, and its slope is that of steps of different
-// sizes, by how they differed from those just before them, so that neither a machine that gets busy
-// looks like a slope nor many steps of one size make it be forgotten. More rows never cost less.
+// steps that ran: it goes through the latest ones, and its slope is that of steps of clearly
+// different sizes, by how they differed from those just before them, so that many steps of one size
+// do not make it be forgotten. A machine that gets busy lifts the line at once, and tilts it when
+// sizes differ again. More rows never cost less.
 //
 // Thread: engine.
 #pragma once

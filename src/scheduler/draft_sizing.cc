@@ -18,8 +18,7 @@ constexpr int64_t kFirstTrials = 4, kTrialShare = 4, kLeastTrial = 3, kTrialEver
 constexpr double kFade = 0.98;
 constexpr float kUsualFade = 0.95f, kRareFade = 0.7f;
 constexpr float kFirstGuess = 0.7f;
-// Drafts that could pay are not given up before so many sequences had some; until then each one
-// counts as much as those before it.
+// Drafts that could pay are not given up before so many sequences had some.
 constexpr int64_t kFirstOffers = 4;
 // The first guess of the correction counts as so many drafts.
 constexpr double kFirstWeight = 4;
@@ -47,7 +46,7 @@ float DraftSizing::usual_confidence(int32_t position) const {
 
 void DraftSizing::add_offer(const DraftOffer& offer) {
   ++num_offers_;
-  // While drafts are rare, each one counts for more.
+  // While drafts are rare, each one counts for more; at first all count the same.
   const float first_fade = 1 - 1 / static_cast<float>(num_offers_ + 1);
   const float fade = std::min(is_paused_ ? kRareFade : kUsualFade, first_fade);
   for (size_t i = 0; i < static_cast<size_t>(offer.num); ++i) {

@@ -90,7 +90,8 @@ class WireTypes(ServedTest):
                 return error.code, error.read().decode()
 
     def check(self, kind, text, allowed=frozenset()):
-        # Nothing is written to a cache on request, and the answers of the codec do not say so.
+        # A known gap: this field, which the newest package requires, is not in the answers that the codec's
+        # specification fixes byte for byte.
         if '"response' in text and "cache_write_tokens" not in text:
             text = text.replace('"input_tokens_details":{', '"input_tokens_details":{"cache_write_tokens":0,')
         value = pydantic.TypeAdapter(kind).validate_json(text, strict=True)
@@ -138,10 +139,10 @@ class WireTypes(ServedTest):
                 # The package has no type of its own for chunks, which name no reason before the end.
                 status, text = self.ask("/v1/completions", {**body, "stream": True})
                 self.assertEqual((status, text.strip()[-12:]), (200, "data: [DONE]"))
-                for line in text.split("\n"):
-                    if not line.startswith("data: {"):
-                        continue
-                    self.check(Completion, self.without_none(line[6:]))
+                chunks = [line[6:] for line in text.split("\n") if line.startswith("data: {")]
+                self.assertGreater(len(chunks), 1)
+                for chunk in chunks:
+                    self.check(Completion, self.without_none(chunk))
 
     @staticmethod
     def without_none(text):

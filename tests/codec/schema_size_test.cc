@@ -67,6 +67,11 @@ TEST(SchemaSize, ToolsAreLimitedTogetherWhereACallIsHeldToThem) {
       "100 bytes, the most that an answer can be held to.";
   read(kChat, chat_body("\"tools\":[" + tool("a", schema(1000), "false") + "]"), limited());
   read(kChat, chat_body("\"tools\":[" + loose + R"(],"tool_choice":"required")"), limited());
+  // Those that the choice leaves out do not count.
+  read(kChat,
+       chat_body("\"tools\":[" + tool("a", schema(1000), "false") + "," + loose +
+                 R"(],"tool_choice":{"type":"function","function":{"name":"b"}})"),
+       limited());
   EXPECT_EQ(error_of(kChat,
                      chat_body("\"tools\":[" + tool("a", half, "false") + "," + loose +
                                R"(],"tool_choice":"required")"),

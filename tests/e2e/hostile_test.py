@@ -65,11 +65,13 @@ class ProcessTime:
 
 
 class HostileTest(ProgramTest):
-    def ask_timed(self, server, path, body):
-        """(status, message, least processor time of the server in two tries)"""
+    def ask_timed(self, server, path, body, enough=float("inf")):
+        """(status, message, least processor time of the server in two tries, or in five while it is not below `enough`)"""
         clock = ProcessTime(server.process.pid)
         least = float("inf")
-        for _ in range(2):
+        for number in range(5):
+            if number >= 2 and least < enough:
+                break
             before = clock.now()
             status, reply = server.ask("POST", path, body)
             least = min(least, clock.now() - before)
@@ -81,7 +83,7 @@ class HostileTest(ProgramTest):
                 # The same bytes in a field that nobody reads, of a request that is refused for its messages.
                 read_only = {"messages": [], "input": [], "model": "demo", "x": body}
                 _, _, read_s = self.ask_timed(server, path, read_only)
-                status, message, taken_s = self.ask_timed(server, path, body)
+                status, message, taken_s = self.ask_timed(server, path, body, enough=read_s + LIMIT_S)
                 self.assertEqual(status, 400, message)
                 self.assertIn(says, message)
                 self.assertLess(len(message), 1000)
@@ -96,7 +98,7 @@ class HostileTest(ProgramTest):
             for schema, says in [*SMALL, (json.loads(deep(115)), "nested")]:
                 body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 2,
                         **response_format(schema)}
-                status, message, taken_s = self.ask_timed(server, CHAT, body)
+                status, message, taken_s = self.ask_timed(server, CHAT, body, enough=LIMIT_S)
                 self.assertEqual(status, 400, message)
                 self.assertIn(says, message)
                 self.assertLess(taken_s, LIMIT_S, says)

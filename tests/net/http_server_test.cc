@@ -230,6 +230,30 @@ TEST_F(HttpServerTest, MemoryOfAnswersThatNobodyReadsIsBounded) {
   EXPECT_EQ(open_after_a_while(0), 0);
 }
 
+// Also what comes after a client has stopped to read.
+TEST_F(HttpServerTest, MemoryOfStreamsThatNobodyReadsIsBounded) {
+  options_.max_answer_bytes = 12 << 20;
+  options_.max_unsent_bytes = 64 << 20;
+  start();
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  std::vector<std::shared_ptr<Responder>> responders;
+  for (int i = 0; i < 4; ++i) {
+    idle.push_back(std::make_unique<HttpClient>(server_->port(), /*receive_buffer_bytes=*/4096));
+    idle.back()->send(HttpClient::request_text("GET", "/hold"));
+    responders.push_back(handler_.wait_for_held());
+    ASSERT_TRUE(responders.back());
+    responders.back()->begin_stream({});
+  }
+  for (int piece = 0; piece < 256; ++piece) {
+    for (auto& responder : responders) responder->write(std::string(64 << 10, 's'));
+  }
+  for (int i = 0; i < 500 && server_->stats().slow_readers == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_GE(server_->stats().slow_readers, 1);
+  EXPECT_EQ(HttpClient(server_->port()).post("/small", "x").body, "/smallx");
+}
+
 TEST_F(HttpServerTest, TheHandlerHearsOfTheEndOfAConnection) {
   start();
   auto client = std::make_unique<HttpClient>(server_->port());

@@ -40,8 +40,10 @@ Status check_length(const std::vector<DeclaredTool>& declared, const Choice& cho
       std::any_of(declared.begin(), declared.end(),
                   [](const DeclaredTool& one) { return one.tool.strict.value_or(false); });
   if (!any_strict && choice.mode != ToolChoice::kRequired) return Status();
+  const std::unordered_set<std::string_view> names(choice.names.begin(), choice.names.end());
   size_t left = limit;
   for (const DeclaredTool& one : declared) {
+    if (!names.empty() && !names.contains(one.tool.name)) continue;  // will be left out
     if (!take_json_bytes(one.tool.parameters, &left)) {
       return too_long("Invalid schema for function '" + one.tool.name +
                           "': together with those of the tools before, it has",

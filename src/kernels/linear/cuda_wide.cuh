@@ -23,7 +23,7 @@ constexpr int kWideRows = 64 * kWideGroups;
 constexpr int kWideStages = 8;
 constexpr int kWidePitch = kWideRows + 4;  // of a token's sums
 
-// The tile of kTokens tokens: 8, 16, 32, 64 or 128.
+// The tile of kTokens tokens: 16, 32, 64 or 128.
 template <int kTokens>
 struct Wide {
   static constexpr int kStageBytes = kTokens * kChunk * 2;

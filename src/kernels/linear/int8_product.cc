@@ -5,7 +5,7 @@
 namespace fathom::kernels {
 namespace {
 
-// x of a piece stays in L2 (1.25 MB at least) beside a tile.
+// x of a piece stays in L2 beside a tile where that has 1 MB and more (measured with 2 MB).
 constexpr int64_t kPieceBytes = 768 * 1024;
 constexpr int64_t kLeastPieceTokens = 24;
 // Weights of an item when they are what limits it: a stream for each of 16 parts of its rows.
