@@ -131,12 +131,12 @@ std::string report(const Facts& f) {
   out += "machine " + f.cpu.model_name + "\n";
   append(&out, "  %d CPUs, %s of memory, read at %.1f GB/s (measured now)\n", f.cpu.num_cpus,
          human_bytes(f.cpu.memory_bytes).c_str(), f.read_bytes_per_s / 1e9);
-  if (f.huge_pages != "always") {
+  if (!f.huge_pages.empty() && f.huge_pages != "always") {
     append(
         &out,
         "  huge pages: %s; caches and scratch have small ones, which costs up to 5 %% of the read "
         "rate (always: /sys/kernel/mm/transparent_hugepage/enabled)\n",
-        f.huge_pages.empty() ? "unknown" : f.huge_pages.c_str());
+        f.huge_pages.c_str());
   }
   append(&out, "  kernels: --isa %s", std::string(isa_name(best_isa())).c_str());
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {

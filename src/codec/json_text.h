@@ -30,8 +30,9 @@ enum class JsonStyle {
 // Nothing but quotes, backslashes and control characters below 0x20 is escaped.
 void append_json(const JsonValue& value, JsonStyle style, std::string* out);
 std::string write_json(const JsonValue& value, JsonStyle style);
-// Takes the bytes that compact JSON of the value has (at least: escapes are not counted) off *left.
-// False: there are not so many, and no more of the value was looked at than that shows.
+// Takes the bytes that compact JSON of the value has (at least: escapes are not counted, and a
+// number or literal is one byte) off *left. False: there are not so many, and no more of the value
+// was looked at than that shows.
 bool take_json_bytes(const JsonValue& value, size_t* left);
 // A string with its quotes.  Bytes that are not UTF-8 are copied as they are.
 void append_json_string(std::string_view text, std::string* out);

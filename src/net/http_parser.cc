@@ -21,7 +21,7 @@ std::string lower(beast::string_view text) {
   return out;
 }
 
-bool is_ascii(std::string_view text) {
+bool is_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
@@ -74,7 +74,7 @@ class HttpParser::Beast : public http::basic_parser<true> {
     request.method.assign(method.data(), method.size());
     target.assign(raw_target.data(), raw_target.size());
     // Until check_head() reads it.  Only what it will not refuse: this is logged.
-    if (is_ascii(target)) request.path = target.substr(0, target.find('?'));
+    if (is_printable(target)) request.path = target.substr(0, target.find('?'));
     version = http_version;
     if (target.size() > limits.max_target_bytes) refuse(414, ec);
   }
@@ -164,7 +164,7 @@ HttpParser::Outcome HttpParser::check_head() {
   if (b.num_host > 1 || (b.num_host == 0 && b.version == 11)) {
     return fail(400, "a request needs exactly one Host header");
   }
-  if (!is_ascii(b.target)) return fail(400, "the target of the request is not ASCII");
+  if (!is_printable(b.target)) return fail(400, "the target of the request is not printable ASCII");
   std::string_view target = b.target;
   if (!target.starts_with("/") && target != "*") {
     // The form that proxies get: http://host/path.

@@ -62,9 +62,9 @@ class HttpServer {
   void serve(HttpHandler& handler);
   uint16_t port() const;
   HttpServerStats stats() const;
-  // No new connections from now on.
+  // After serve(): no new connections from now on.
   void stop_listening();
-  // Waits until answers that are whole have been sent, at most so long.
+  // After serve(): waits until answers that are whole have been sent, at most so long.
   void flush(int timeout_ms);
   // Closes all connections, whatever they are doing, and ends the io threads.  Responders are of no
   // effect from now on.

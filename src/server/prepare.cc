@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kContextError = "This model's maximum context length is ";
 
-// A text of so many bytes a token of the context may be too long whatever its tokens are.
+// Texts up to so many bytes a token of the context are not looked at: scanning the vocabulary for
+// its longest word is for those that could be refused.
 constexpr size_t kLongBytes = 8;
 
 codec::ConvertOptions convert_options(const Services& services) {

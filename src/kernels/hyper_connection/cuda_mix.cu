@@ -19,7 +19,7 @@ constexpr int kMaxCopiesInt = static_cast<int>(kMaxCopies);
 constexpr int kMaxOutputs = (2 + kMaxCopiesInt) * kMaxCopiesInt;
 constexpr int kOutputs = 8;  // of a tensor-core instruction
 constexpr int kTokens = 16;  // likewise
-constexpr int kStep = 64;    // columns that a warp takes at once: 16 a lane of a quad
+constexpr int kStep = 64;    // columns: slices are multiples, a warp takes a quarter at once
 constexpr int kMaxSlices = 32;
 constexpr int kSums = kMaxOutputs + 1;  // of a token; the last is that of squares
 

@@ -26,6 +26,8 @@ inline constexpr int64_t kGroupCols = 32;
 // Columns unpacked at a time: 32 rows of them are 16 KB (fp4) or 32 KB (fp8), in L1.
 inline constexpr int64_t kInt8TileCols = 512;
 inline constexpr int64_t kInt8TileTokens = 144;
+// Scales of fp4 groups are below 2^104 in any sound file; beyond, tiles give infinities where
+// products of up to so many tokens do not.
 inline constexpr int64_t kMaxInt8DotTokens = 3;
 
 // An e4m3 code in units of 2^-6; NaN codes read as 480, their place in the number line.

@@ -19,7 +19,6 @@ namespace fathom::kernels {
 namespace {
 
 constexpr int64_t kTokens = 2 * kTileRowsMax;
-constexpr int64_t kMaxDirectTokens = 8;  // a product by tiles of so few is slower
 constexpr int64_t kTileGroups = kInt8TileCols / kGroupCols;
 
 // Of a group: [plane][sum tile][16 tokens][16 rows].
@@ -186,7 +185,7 @@ void multiply(const Int8TileProduct& p) {
 
 Int8Kernels table(void (*product)(const Int8TileProduct&)) {
   return {.lanes = &avx512_lanes(),
-          .max_direct_tokens = kMaxDirectTokens,
+          .max_direct_tokens = kMaxInt8DotTokens,
           .quantize = quantize_avx512,
           .quantize_row = quantize_row_avx512,
           .dot = dot_int8_avx512,
