@@ -34,6 +34,10 @@ Result<model::ModelConfig> make_config(const Options& options) {
                                 options.num_experts == 0 ? 384 : options.num_experts,
                                 options.engram_rows, options.draft_experts);
   }
+  if (options.draft_experts != 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--draft-experts is for --preset slice; the others have their own");
+  }
   FATHOM_ASSIGN(model::ModelConfig config, model::preset_config(options.preset));
   if (options.num_experts != 0) config.num_experts = options.num_experts;
   return config;

@@ -235,6 +235,11 @@ Result<ModelConfig> release_slice(int32_t num_layers, int32_t num_experts, int64
     return Status(StatusCode::kInvalidArgument,
                   "a slice of the release needs at least 4 layers, 6 experts and 4096 Engram rows");
   }
+  if (draft_experts != 0 && draft_experts < c.dspark_num_experts_per_token) {
+    return Status(StatusCode::kInvalidArgument, "a draft stage needs at least " +
+                                                    std::to_string(c.dspark_num_experts_per_token) +
+                                                    " experts");
+  }
   const int32_t decoder = num_layers / 2;
   c.num_layers = num_layers;
   c.num_experts = num_experts;

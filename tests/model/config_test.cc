@@ -94,6 +94,8 @@ TEST(Config, SlicesOfTheReleaseHaveItsWidths) {
   EXPECT_EQ(c.moe_intermediate_size, 2304);
   EXPECT_EQ(c.num_draft_stages, 0);
   const ModelConfig drafts = *release_slice(4, 16, 1 << 20, 8);
+  EXPECT_TRUE(release_slice(4, 16, 1 << 20, 3).has_value());
+  EXPECT_FALSE(release_slice(4, 16, 1 << 20, 2).has_value());  // a token wants 3
   EXPECT_EQ(drafts.compress_ratios, (std::vector<int32_t>{0, 2, 1, 1, 0, 0, 0}));
   EXPECT_EQ(drafts.num_draft_stages, 3);
   EXPECT_EQ(drafts.dspark_target_layers, (std::vector<int32_t>{2, 3}));
