@@ -12,10 +12,12 @@
 
 #include "assembly/draft_temperatures.h"
 #include "assembly/step_costs.h"
+#include "codec/constraint_fields.h"
 #include "codec/engine_constraint.h"
 #include "codec/engram_classes.h"
 #include "device/cpu_features.h"
 #include "engine/engine_loop.h"
+#include "grammar/limits.h"
 #include "kvcache/prefix_hasher.h"
 #include "model/class_map.h"
 #include "model/config_json.h"
@@ -25,6 +27,9 @@ namespace fathom::assembly {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The codec knows nothing of grammars; what it lets through is what they read.
+static_assert(codec::kMaxSchemaBytes == grammar::kMaxTextBytes);
 
 Status wrong(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));

@@ -70,7 +70,7 @@ Result<Source> source_of(const Constraint& constraint) {
       return Source{Source::Language::kRegex, regex->canonical()};
     }
     case Kind::kGrammar:
-      FATHOM_TRY(check_ebnf_size(constraint.text));
+      FATHOM_TRY(check_ebnf(constraint.text));
       if (constraint.text.find("::=") == std::string::npos) {
         return refuse("grammar: there is no rule; write EBNF, root ::= ...");
       }

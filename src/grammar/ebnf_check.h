@@ -1,4 +1,6 @@
-// Bounds on a grammar's text before it is parsed.
+// Bounds on a grammar's text before it is parsed, and what the parser would read as something else
+// than EBNF: it has functions, attributes, look-ahead and escapes of its own, some of which it
+// ignores.
 //
 // Thread: any; a pure function, linear in the text.
 #pragma once
@@ -10,7 +12,8 @@
 namespace fathom::grammar {
 
 // Errors (kInvalidArgument): too long, groups nested too deeply, repetitions that written out are
-// too many.  Says nothing of the syntax otherwise.
-Status check_ebnf_size(std::string_view text);
+// too many; a NUL, an escape that is no character, "(=", a rule with attributes, a name of the
+// parser's functions.  Says nothing of the syntax otherwise.
+Status check_ebnf(std::string_view text);
 
 }  // namespace fathom::grammar

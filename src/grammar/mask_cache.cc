@@ -57,13 +57,12 @@ bool MaskCache::has(std::span<const int32_t> key) const {
 void MaskCache::insert(std::span<const int32_t> key, std::span<const uint32_t> mask) {
   const size_t bytes = size_of(key, mask);
   if (bytes > max_bytes_ / 2) return;
+  // The copies are made before the lock: others wait for it on their way to a mask.
+  Key own_key(key.begin(), key.end());
+  std::vector<uint32_t> own_mask(mask.begin(), mask.end());
   const std::lock_guard lock(mutex_);
   make_room(bytes);
-  const bool is_new =
-      recent_
-          .try_emplace(Key(key.begin(), key.end()), std::vector<uint32_t>(mask.begin(), mask.end()))
-          .second;
-  if (is_new) recent_bytes_ += bytes;
+  if (recent_.try_emplace(std::move(own_key), std::move(own_mask)).second) recent_bytes_ += bytes;
 }
 
 int64_t MaskCache::bytes() const {

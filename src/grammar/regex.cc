@@ -91,6 +91,12 @@ void restrict_to(RegexNode* node, const CodeSet& allowed) {
   }
 }
 
+// The compiler loses a NUL that stands alone; in a larger class it keeps it.
+bool has_lone_nul(const RegexNode& node) {
+  return (node.set.size() == 1 && node.set.front().last == 0) ||
+         std::any_of(node.kids.begin(), node.kids.end(), has_lone_nul);
+}
+
 int64_t times(int64_t a, int64_t b) { return std::min<int64_t>(a * b, int64_t{1} << 40); }
 
 RegexSize size_of(const RegexNode& node) {
@@ -225,6 +231,7 @@ Result<Regex> Regex::parse(std::string_view pattern, RegexUse use) {
     return refuse("the pattern has ^ or $ within; matches are of the whole text");
   }
   restrict_to(&regex.root_, allowed(use));
+  if (has_lone_nul(regex.root_)) return refuse("the pattern has a NUL, which cannot be held to");
   if (regex.size().states > kMaxRegexStates) {
     return refuse("the pattern, its repetitions written out, has more than " +
                   std::to_string(kMaxRegexStates) + " characters");

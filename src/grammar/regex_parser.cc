@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "grammar/limits.h"
 #include "grammar/regex_sets.h"
@@ -80,7 +82,10 @@ class Parser {
 
   RegexNode atom(int depth) {
     const char c = peek();
-    if (c == '*' || c == '+' || c == '?') return fail("has nothing to repeat");
+    int64_t ignored = 0;
+    if (c == '*' || c == '+' || c == '?' || (c == '{' && counts(&ignored, &ignored))) {
+      return fail("has nothing to repeat");
+    }
     if (c == '(') return group(depth);
     if (c == '[') return char_class();
     if (c == '\\') {
@@ -106,8 +111,7 @@ class Parser {
     if (take("?")) {
       if (take("=") || take("!") || take("<=") || take("<!")) return fail("looks ahead or behind");
       if (take("P<") || take("<")) {
-        while (more() && peek() != '>') ++at_;
-        if (!take(">")) return fail("has a group name without its end");
+        if (!group_name()) return {};
       } else if (!take(":")) {
         return fail("sets flags or has a group of an unknown kind");
       }
@@ -115,6 +119,19 @@ class Parser {
     RegexNode inner = alternatives(depth + 1);
     if (fault_.empty() && !take(")")) return fail("has a ( without its )");
     return inner;
+  }
+
+  // NAME> of (?<NAME>...).
+  bool group_name() {
+    const size_t begin = at_;
+    while (is_letter(peek()) || peek() == '_' || (at_ > begin && is_digit(peek()))) ++at_;
+    const std::string name(text_.substr(begin, at_ - begin));
+    if (name.empty() || !take(">")) {
+      fail("has a group name that is not made of letters, digits and _, or not ended by >");
+    } else if (!names_.insert(name).second) {
+      fail("has two groups named " + name);
+    }
+    return fault_.empty();
   }
 
   // {n}, {n,}, {n,m}; anything else after { is text.
@@ -163,7 +180,10 @@ class Parser {
     }
     take("?");  // lazy: the same texts match
     const char next = peek();
-    if (next == '*' || next == '+' || next == '?') return fail("repeats a repetition");
+    int64_t ignored = 0;
+    if (next == '*' || next == '+' || next == '?' || (next == '{' && counts(&ignored, &ignored))) {
+      return fail("repeats a repetition");
+    }
     repeat.kids.push_back(std::move(node));
     return repeat;
   }
@@ -319,6 +339,7 @@ class Parser {
   std::string_view text_;
   size_t at_ = 0;
   std::string fault_;
+  std::set<std::string> names_;  // of groups
 };
 
 }  // namespace

@@ -193,9 +193,10 @@ SchemaNormalizer::Emitted SchemaNormalizer::whole_number(const Json& schema, con
     (is_low ? low : high) = is_low ? std::max(low, limit) : std::min(high, limit);
   }
   if (low > high) return std::optional<Json>();
+  const auto has = [&schema](const char* keyword) { return schema.find(keyword) != nullptr; };
   Json out = typed_object("integer");
-  if (low != kLow) out.set("minimum", Json::of_number(low));
-  if (high != kHigh) out.set("maximum", Json::of_number(high));
+  if (has("minimum") || has("exclusiveMinimum")) out.set("minimum", Json::of_number(low));
+  if (has("maximum") || has("exclusiveMaximum")) out.set("maximum", Json::of_number(high));
   const Json* step = schema.find("multipleOf");
   if (step == nullptr) return std::optional<Json>(std::move(out));
   const int64_t multiple = *step->integer();

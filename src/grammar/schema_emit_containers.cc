@@ -60,7 +60,8 @@ SchemaNormalizer::Emitted SchemaNormalizer::array(const Json& schema, const Plac
   const auto num_tuple = static_cast<int64_t>(tuple.items.size());
   std::optional<Json> items;
   if (max < 0 || max > num_tuple) {
-    const Json rest = rest_of(schema, "items", "unevaluatedItems", prefix == nullptr);
+    const Json rest =
+        rest_of(schema, "items", "unevaluatedItems", prefix == nullptr || min > num_tuple);
     FATHOM_ASSIGN(items, node(rest, at.in("items")));
   }
   if (!items) max = num_tuple;

@@ -31,6 +31,53 @@ Json without(const Json& schema, std::string_view keyword) {
   return out;
 }
 
+// A schema that holds beside others.  What it says of unevaluated members and items is about its
+// own only, so it becomes their ordinary form here, before all are one.
+Result<Json> as_part(const Json& schema, const std::string& where) {
+  constexpr std::pair<const char*, const char*> kForms[] = {
+      {"unevaluatedProperties", "additionalProperties"}, {"unevaluatedItems", "items"}};
+  Json out = schema;
+  for (const auto& [keyword, plain_form] : kForms) {
+    const Json* found = schema.find(keyword);
+    if (found == nullptr) continue;
+    for (const char* applied : {"$ref", "allOf", "anyOf", "oneOf"}) {
+      if (schema.find(applied) == nullptr) continue;
+      return schema_error(where, quote_json(keyword) + " beside " + quote_json(applied) +
+                                     " cannot be held to in a schema that itself holds beside "
+                                     "others; put it into the outermost of them");
+    }
+    out.erase(keyword);
+    if (schema.find(plain_form) == nullptr) out.set(plain_form, *found);
+  }
+  return out;
+}
+
+// A $ref somewhere in it.
+bool has_reference(const Json& json) {
+  const Json* found = json.find("$ref");
+  return (found != nullptr && found->is_string()) ||
+         std::any_of(json.items.begin(), json.items.end(), has_reference) ||
+         std::any_of(json.members.begin(), json.members.end(),
+                     [](const auto& member) { return has_reference(member.second); });
+}
+
+// The $id of the first schema below the root that has one and references: these are about that
+// schema, not about the whole.
+const Json* embedded_id(const Json& json, bool is_root) {
+  const Json* id = json.find("$id");
+  if (!is_root && id != nullptr && id->is_string() && !id->text.starts_with('#') &&
+      has_reference(json)) {
+    return id;
+  }
+  for (const Json& part : json.items) {
+    if (const Json* found = embedded_id(part, false)) return found;
+  }
+  for (const auto& member : json.members) {
+    if (const Json* found = embedded_id(member.second, false)) return found;
+  }
+  return nullptr;
+}
+
 // "%41" and "~1" of a reference.
 std::string decoded(std::string_view step) {
   std::string out;
@@ -51,6 +98,11 @@ std::string decoded(std::string_view step) {
 }  // namespace
 
 Result<Json> SchemaNormalizer::run() {
+  if (const Json* id = embedded_id(root_, true)) {
+    return schema_error("#", "a $ref below the $id " + quote_json(id->text.substr(0, 200)) +
+                                 " is about that schema alone and cannot be followed; take out "
+                                 "this $id and write the $ref from the beginning of the whole");
+  }
   FATHOM_ASSIGN(std::optional<Json> out, node(root_, {"#", 0, use_ == SchemaUse::kDsml ? 0 : 9}));
   if (!out) return schema_error("#", "no value fulfils it");
   for (const auto& [name, impossible] : impossible_) {
@@ -113,7 +165,7 @@ SchemaNormalizer::Emitted SchemaNormalizer::conjunction(std::vector<Json> parts,
       FATHOM_ASSIGN(const Json* target, resolve(ref->text, at.path));
       Json rest = without(parts[i], "$ref");
       FATHOM_TRY(spend(*target, at.path));
-      parts[i] = *target;
+      FATHOM_ASSIGN(parts[i], as_part(*target, at.path));
       parts.push_back(std::move(rest));
     } else if (const Json* all = parts[i].find("allOf")) {
       const Json list = *all;
@@ -124,7 +176,10 @@ SchemaNormalizer::Emitted SchemaNormalizer::conjunction(std::vector<Json> parts,
                       [](const auto& member) { return is_annotation(member.first); })) {
         return node(list.items.front(), at.in("allOf/0", false));
       }
-      parts.insert(parts.end(), list.items.begin(), list.items.end());
+      for (const Json& part : list.items) {
+        FATHOM_ASSIGN(Json one, as_part(part, at.path));
+        parts.push_back(std::move(one));
+      }
     } else {
       ++i;
     }
@@ -157,7 +212,8 @@ SchemaNormalizer::Emitted SchemaNormalizer::alternatives(const Json& options, bo
   std::vector<Json> choices = options.items;
   if (exclusive) {
     for (size_t i = 0; i < choices.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) {
+      for (size_t j = 0; j < choices.size(); ++j) {
+        if (i == j) continue;
         FATHOM_ASSIGN(choices[i], require_difference(options, i, j, choices[i], at.path));
       }
     }
@@ -171,7 +227,8 @@ SchemaNormalizer::Emitted SchemaNormalizer::alternatives(const Json& options, bo
     } else {
       std::vector<Json> parts = rest;
       for (const Json& part : parts) FATHOM_TRY(spend(part, at.path));
-      parts.push_back(choices[i]);
+      FATHOM_ASSIGN(Json choice, as_part(choices[i], at.path));
+      parts.push_back(std::move(choice));
       if (inner.depth > kMaxDepth)
         return schema_error(at.path, "alternatives are nested too deeply");
       if (++num_nodes_ > kMaxSchemaNodes) return schema_error(at.path, "too many sub-schemas");

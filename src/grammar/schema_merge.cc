@@ -206,7 +206,13 @@ Result<Json> merge_schemas(const Json& first, const Json& second, const std::str
   const bool has_names =
       (a.find("properties") != nullptr || a.find("additionalProperties") != nullptr) &&
       (b.find("properties") != nullptr || b.find("additionalProperties") != nullptr);
-  if (has_patterns && has_names) {
+  // What one says of the members it does not name is not about names that it has patterns for.
+  const auto patterns_meet_rest = [](const Json& x, const Json& y) {
+    const Json* rest = y.find("additionalProperties");
+    return x.find("patternProperties") != nullptr && y.find("patternProperties") == nullptr &&
+           rest != nullptr && !rest->is_bool(true);
+  };
+  if ((has_patterns && has_names) || patterns_meet_rest(a, b) || patterns_meet_rest(b, a)) {
     return schema_error(where,
                         "patternProperties cannot be joined with the properties of another "
                         "schema (by allOf, or beside $ref or anyOf)");

@@ -90,6 +90,18 @@ std::vector<Hostile> all_hostile() {
       {"EBNF that is none", Kind::kGrammar, "root ::= (", ""},
       {"a rule that is not there", Kind::kGrammar, "root ::= x", ""},
       {"no EBNF", Kind::kGrammar, "a|b", "::="},
+      {"EBNF that looks ahead", Kind::kGrammar, "root ::= b (=\"c\")\nb ::= \"a\"", "ahead"},
+      {"a function of EBNF", Kind::kGrammar, "root ::= Regex(\"(a{100}){100}\")", "function"},
+      {"a token of EBNF", Kind::kGrammar, "root ::= \"a\" ExcludeToken(1)", "function"},
+      {"attributes of a rule", Kind::kGrammar, "root[max_tokens=3] ::= [a-z]+", "attributes"},
+      {"attributes of a rule", Kind::kGrammar, "root [lazy]\t::= [a-z]+", "attributes"},
+      {"a NUL in EBNF", Kind::kGrammar, std::string("root ::= \"a\"\0 \"b\"", 16), "NUL"},
+      {"a NUL as \\0", Kind::kGrammar, R"(root ::= "a\0")", "NUL"},
+      {"a NUL as a class", Kind::kGrammar, R"(root ::= [\x00])", "NUL"},
+      {"\\x with a digit behind", Kind::kGrammar, R"(root ::= "\x41b")", "digits"},
+      {"half of a surrogate pair", Kind::kGrammar, R"(root ::= "\ud83d\ude00")", "character"},
+      {"no code point", Kind::kGrammar, R"(root ::= [\U00110000])", "character"},
+      {"a NUL in a regex", Kind::kRegex, "a\\0", "NUL"},
       {"tools that are none", Kind::kToolCalls, "[1]", "tool"},
       {"no tools", Kind::kToolCalls, "[]", "tools"},
   };
@@ -142,6 +154,15 @@ TEST_F(HostileTest, LargestAllowedCompiles) {
     const auto stored = store_->acquire(make_constraint(Kind::kJsonSchema, schema));
     EXPECT_TRUE(stored.has_value()) << stored.error().message();
     EXPECT_LT(thread_ms() - start, 20000) << schema.substr(0, 60);
+  }
+}
+
+TEST_F(HostileTest, NamesAndEscapesLikeThoseRefusedAreFine) {
+  for (const char* text : {R"(root ::= [^"\\\x00-\x1f] my-Token)"
+                           "\nmy-Token ::= \"(=\" Tokens\nTokens ::= [[]",
+                           R"(root ::= "\x41\u00e9\U0001F600" # Regex("a") (= x)"}) {
+    const auto stored = store_->acquire(make_constraint(Kind::kGrammar, text));
+    EXPECT_TRUE(stored.has_value()) << text << ": " << stored.error().message();
   }
 }
 

@@ -74,19 +74,37 @@ TEST(Regex, RandomAnswersMatchByPcre2) {
 }
 
 TEST(Regex, RefusesWhatCannotBeHeldTo) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"(?=a)b", "looks"},   {"(?<!a)b", "looks"},
-      {"(a)\\1", "\\1"},     {"\\bword", "\\b"},
-      {"\\p{L}", "\\p"},     {"(?i)a", "flags"},
-      {"a++", "repetition"}, {"a**", "repetition"},
-      {"*a", "repeat"},      {"a{3,2}", "n > m"},
-      {"a{,3}", "{,n}"},     {"[z-a]", "range"},
-      {"[a", "]"},           {"(a", ")"},
-      {"a)", "("},           {"a\\", "backslash"},
-      {"a^b", "within"},     {"a$b", "within"},
-      {"(a$)+", "within"},   {"[[:alpha:]]", "POSIX"},
-      {"\\x4", "digits"},    {"\\u{110000}", "\\u"},
-      {"a{5000}", "times"},  {"(?P<n", "name"}};
+  const std::pair<const char*, const char*> cases[] = {{"(?=a)b", "looks"},
+                                                       {"(?<!a)b", "looks"},
+                                                       {"(a)\\1", "\\1"},
+                                                       {"\\bword", "\\b"},
+                                                       {"\\p{L}", "\\p"},
+                                                       {"(?i)a", "flags"},
+                                                       {"a++", "repetition"},
+                                                       {"a**", "repetition"},
+                                                       {"*a", "repeat"},
+                                                       {"a{3,2}", "n > m"},
+                                                       {"a{,3}", "{,n}"},
+                                                       {"[z-a]", "range"},
+                                                       {"[a", "]"},
+                                                       {"(a", ")"},
+                                                       {"a)", "("},
+                                                       {"a\\", "backslash"},
+                                                       {"a^b", "within"},
+                                                       {"a$b", "within"},
+                                                       {"(a$)+", "within"},
+                                                       {"[[:alpha:]]", "POSIX"},
+                                                       {"\\x4", "digits"},
+                                                       {"\\u{110000}", "\\u"},
+                                                       {"a{5000}", "times"},
+                                                       {"(?P<n", "name"},
+                                                       {"a{2}{3}", "repetition"},
+                                                       {"a?{3}", "repetition"},
+                                                       {"{2}", "repeat"},
+                                                       {"a|{2,}", "repeat"},
+                                                       {"(?<1>a)", "name"},
+                                                       {"(?<n>a)|(?P<n>b)", "two groups"},
+                                                       {"a\\0", "NUL"}};
   for (const auto& [pattern, part] : cases) {
     const Result<Regex> regex = Regex::parse(pattern, RegexUse::kText);
     ASSERT_FALSE(regex.has_value()) << pattern;

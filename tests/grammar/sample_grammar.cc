@@ -3,7 +3,8 @@
 //   sample_grammar TOKENIZER_JSON DRAWS TEMPERATURE MAX_TOKENS
 //
 // A line in: {"kind": "json_schema" | "json_object" | "regex" | "grammar" | "choice" | "tools",
-// "text", "choices"}; a line out: {"error"} or {"ms", "answers": [{"text", "finished", "error"?}]}.
+// "text", "choices", "try"}; a line out: {"error"} or {"ms", "answers": [{"text", "finished",
+// "error"?}]}.  With "try", a list of texts, there are no answers but "taken": whether each is one.
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdlib>
@@ -37,6 +38,17 @@ Constraint constraint_of(const json::object& line) {
   return out;
 }
 
+// The whole text is an answer, token by token.
+bool takes(const std::shared_ptr<const grammar::CompiledGrammar>& compiled,
+           const codec::Tokenizer& tokenizer, const std::string& text) {
+  const auto matcher = grammar::Matcher::create(compiled);
+  FATHOM_CHECK(matcher.has_value()) << matcher.error().message();
+  for (const int32_t id : tokenizer.encode(text, /*recognize_added=*/true)) {
+    if (!(*matcher)->accept(id)) return false;
+  }
+  return (*matcher)->accept(grammar::kEndToken);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -54,12 +66,18 @@ int main(int argc, char** argv) {
   while (std::getline(std::cin, line)) {
     json::object out;
     const auto start = std::chrono::steady_clock::now();
-    const auto stored =
-        store->acquire(constraint_of(json::parse(line, {}, {.max_depth = 400}).as_object()));
+    const json::object asked = json::parse(line, {}, {.max_depth = 400}).as_object();
+    const auto stored = store->acquire(constraint_of(asked));
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     out["ms"] = took.count();
     if (!stored) {
       out["error"] = stored.error().message();
+    } else if (const json::value* texts = asked.if_contains("try")) {
+      json::array taken;
+      for (const json::value& text : texts->as_array()) {
+        taken.push_back(takes((*stored)->grammar, *tokenizer, std::string(text.as_string())));
+      }
+      out["taken"] = std::move(taken);
     } else {
       json::array answers;
       for (int i = 0; i < num_draws; ++i) {

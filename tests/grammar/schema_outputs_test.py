@@ -60,6 +60,15 @@ class Judge:
             except (ValueError, jsonschema.ValidationError) as fault:
                 self.faults.append(f"{name}: {text!r}: {str(fault).splitlines()[0]}")
 
+    def edges(self, schema, texts, result):
+        """Some of the texts are taken, and those are valid."""
+        name = json.dumps(schema)
+        validator = jsonschema.Draft202012Validator(schema)
+        taken = [text for text, is_taken in zip(texts, result.get("taken", [])) if is_taken]
+        self.faults += [f"{name}: takes {text!r}" for text in taken if not validator.is_valid(json.loads(text))]
+        if not taken:
+            self.faults.append(f"{name}: takes none of {texts}: {result.get('error')}")
+
     def regex(self, pattern, result):
         for text in self.answers(pattern, result):
             if re.fullmatch(pattern, text) is None:
@@ -107,6 +116,7 @@ def main(program, tokenizer):
     lines += [{"kind": "regex", "text": pattern} for pattern in REGEXES]
     lines += [{"kind": "tools", "text": json.dumps([{"type": "function", "function": {
         "name": "f", "parameters": s, "strict": True}}])} for s in TOOL_SCHEMAS]
+    lines += [{"kind": "json_schema", "text": json.dumps(s), "try": texts} for s, texts in schemas.EDGES]
     results = iter(run(program, tokenizer, lines))
 
     judge = Judge()
@@ -121,6 +131,8 @@ def main(program, tokenizer):
         judge.regex(pattern, next(results))
     for schema in TOOL_SCHEMAS:
         judge.tools(schema, next(results))
+    for schema, texts in schemas.EDGES:
+        judge.edges(schema, texts, next(results))
 
     for fault in judge.faults[:40]:
         print(fault)
