@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "harness/kernel_harness.h"
@@ -23,6 +24,7 @@ struct ExpertsShape {
   DType shared = DType::kF8E4M3;
   float limit = 10;
   Numerics numerics = Numerics::kReference;
+  bool spread = false;  // each input its own power of two
 };
 
 struct Inputs {
@@ -65,6 +67,11 @@ KernelCase<MoeExpertsArgs> make_experts_case(const ExpertsShape& shape, float de
   Random random(11);
   auto inputs = std::make_shared<Inputs>();
   inputs->x = random.bf16_normals(shape.num_tokens * shape.hidden + 1, deviation);
+  if (shape.spread) {
+    for (Bf16& v : inputs->x) {
+      v = to_bf16(std::ldexp(to_float(v), -static_cast<int>(random.below(18))));
+    }
+  }
   for (int64_t t = 0; t < shape.num_tokens; ++t) pick_experts(*inputs, random, shape);
   for (int64_t e = 0; e < shape.num_experts; ++e) {
     inputs->experts.push_back(make_expert(*inputs, random, shape, shape.routed));
@@ -137,6 +144,10 @@ std::vector<KernelCase<MoeExpertsArgs>> all_cases(Numerics numerics) {
     cases.push_back(make_case({6, 5, 2, 128, 64, kBf16, kFp8}));
   }
   cases.push_back(make_case({3, 9, 6, 1280, 544, kFp4, kFp8}));
+  // Inputs of one group across all of e4m3's exponents: subnormals, zeros and full ones.
+  for (const int64_t tokens : {1, 3, 9}) {
+    cases.push_back(make_case({tokens, 3, 2, 544, 96, kFp4, kFp8, 10, numerics, true}));
+  }
   // Gates far out on both sides.
   cases.push_back(make_case({8, 4, 2, 64, 64, kFp4, kFp8, 10}, 400));
   cases.back().outputs[0].tolerance.abs = 1;

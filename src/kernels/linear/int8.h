@@ -1,11 +1,15 @@
-// The vector primitives behind the integer rows of `linear` and `moe_experts` (numerics `int8`),
-// one table an ISA.
+// The vector primitives behind the integer rows of `linear` and `moe_experts`, one table an ISA:
+// numerics `int8`, and fp4 experts in numerics `reference`.
 //
-// x is rounded to int8 with a scale per group of 32 columns:
+// In `int8`, x is rounded to int8 with a scale per group of 32 columns:
 //   a = max(|x|, 1e-20), scale = a / 127, code = nearest even of x (127 / a)
-// A weight is an integer in units of its block's scale: an e2m1 value in halves; an e4m3 value in
-// units of 2^-6, nearest even (from 2^-3 on that is exact; half a unit is 2e-5 of 448, the greatest
-// value).  The sum over a group is an exact int32, then
+// In `reference`, x is rounded to e4m3 with a ue8m0 scale per group (docs/spec/model.md 6.4), and
+// its code is that value in units of 2^-9, exactly: 8 (256 high + low) + fine, three bytes with
+// fine from -4 to 4.  Values from 2^-3 on have no fine part, and a group has one above 224, so fine
+// is 0 in most groups, which then cost two products. A weight is an integer in units of its block's
+// scale: an e2m1 value in halves; an e4m3 value in units of 2^-6, nearest even (from 2^-3 on that
+// is exact; half a unit is 2e-5 of 448, the greatest value).  The sum over a group is an exact
+// int32, then
 //   y = fma(float(sum) * weight scale, x scale, y)          groups ascending, y = 0 at first
 // and y takes the unit at the end.  All scales of weights are powers of two, so it is the same when
 // they are folded into the x scale.  Nothing else rounds: the bits are the same for one token and
@@ -44,19 +48,50 @@ constexpr int16_t e4m3_units(uint8_t code) {
   return static_cast<int16_t>((code & 0x80) != 0 ? -v : v);
 }
 
-// Rows of x, in the places of one kind of matrix.
+// What rows of x are rounded to, and for which matrices.
+enum class RowForm {
+  kInt8,     // int8, columns in order: fp8
+  kInt8Fp4,  // int8 in fp4 places
+  kE4m3Fp4   // e4m3 in fp4 places
+};
+constexpr int64_t code_bytes(RowForm form) { return form == RowForm::kE4m3Fp4 ? 3 : 1; }
+
+// Rows of x in one form.  Codes are zero from cols up to the next multiple of 128.
 struct Int8Rows {
-  int8_t* code;  // [tokens, code_stride], zero from cols up to the next multiple of 128
+  int8_t* code;  // [tokens, code_stride]; of e4m3 the high bytes
   int64_t code_stride;
   float* scale;     // [tokens, group_stride]
   int32_t* offset;  // [tokens, group_stride]: -12 (fp4) or -128 (fp8) times the sum of the codes
   int64_t group_stride;
+  // Of e4m3 only, else nullptr:
+  int8_t* low;  // beside code
+  int8_t* fine;
+  uint8_t* has_fine;  // [tokens, group_stride]: 0 or 1; 0 behind the last group
 
   Int8Rows from(int64_t token) const {
-    return {code + token * code_stride, code_stride, scale + token * group_stride,
-            offset + token * group_stride, group_stride};
+    const int64_t at = token * code_stride, group = token * group_stride;
+    Int8Rows rows = {code + at, code_stride, scale + group, offset + group, group_stride, {},
+                     {},        {}};
+    if (low != nullptr) {
+      rows.low = low + at;
+      rows.fine = fine + at;
+      rows.has_fine = has_fine + group;
+    }
+    return rows;
   }
 };
+
+// Clears what lies behind the last group of a row of cols columns.
+inline void clear_padding(const Int8Rows& row, int64_t cols) {
+  const int64_t groups = cols / kGroupCols;
+  if (row.low != nullptr) {
+    for (int64_t g = groups; g < row.group_stride; ++g) row.has_fine[g] = 0;
+  }
+  for (int64_t i = cols; i % 128 != 0; ++i) {
+    row.code[i] = 0;
+    if (row.low != nullptr) row.low[i] = row.fine[i] = 0;
+  }
+}
 
 // Rows [first, first + rows) of a stored fp8 or fp4 matrix, as `dot` takes them: any number.
 struct Int8RowRun {
@@ -82,10 +117,10 @@ struct Int8Kernels {
   const LaneKernels* lanes;   // what does not depend on the numerics
   int64_t max_direct_tokens;  // so many go through `dot`, <= kMaxInt8DotTokens; 0: there is none
 
-  // 32 values of a group to its codes, in places, scale and offset.
-  void (*quantize)(const float* x, bool fp4, int8_t* code, float* scale, int32_t* offset);
+  // 32 values to the codes, scale and offset of a group of out's first row.
+  void (*quantize)(const float* x, RowForm form, const Int8Rows& out, int64_t group);
   // A row of cols columns (a multiple of 32), padding included.
-  void (*quantize_row)(const Bf16* x, int64_t cols, bool fp4, const Int8Rows& out);
+  void (*quantize_row)(const Bf16* x, int64_t cols, RowForm form, const Int8Rows& out);
   // y[t * y_stride + r] for r in [0, rows).
   void (*dot)(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y, int64_t y_stride);
   // Columns [col, col + cols) of the block; the layout of the tile is the ISA's own.

@@ -9,6 +9,7 @@ namespace {
 
 // Tokens whose rounded rows are in scratch at a time.
 constexpr int64_t kSlabTokens = 1024;
+constexpr RowForm kForms[2] = {RowForm::kInt8, RowForm::kInt8Fp4};  // of fp8 and fp4 targets
 
 class Int8Linear {
  public:
@@ -28,13 +29,13 @@ class Int8Linear {
 
  private:
   void run_slab(int64_t token, int64_t tokens) {
-    const int64_t bytes = int8_rows_bytes(tokens, cols_);
+    const int64_t bytes = int8_rows_bytes(tokens, cols_, RowForm::kInt8);
     std::byte* memory = args_.stream->scratch(static_cast<size_t>(2 * bytes));
-    for (int i = 0; i < 2; ++i) x_[i] = int8_rows(memory + i * bytes, tokens, cols_);
+    for (int i = 0; i < 2; ++i) x_[i] = int8_rows(memory + i * bytes, tokens, cols_, kForms[i]);
     share_items(*args_.stream, tokens, worth_sharing(4 * cols_ * tokens), [&](int64_t t, int) {
       const Bf16* x = args_.x + (token + t) * args_.x_stride;
       for (int i = 0; i < 2; ++i) {
-        if (any_[i]) kernels_.quantize_row(x, cols_, i == 1, x_[i].from(t));
+        if (any_[i]) kernels_.quantize_row(x, cols_, kForms[i], x_[i].from(t));
       }
     });
 

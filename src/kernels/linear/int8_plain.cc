@@ -22,7 +22,33 @@ const UnitTable& units() {
   return table;
 }
 
-void quantize(const float* x, bool fp4, int8_t* code, float* scale, int32_t* offset) {
+// e4m3 as the lanes round it (plain.cc), in three bytes.
+void quantize_e4m3(const float* x, const Int8Rows& out, int64_t group) {
+  float a = 1e-4f;
+  for (int64_t i = 0; i < kGroupCols; ++i) a = std::max(a, std::fabs(x[i]));
+  const float s = pow2ceil(a * (1.0f / 448.0f));
+  int32_t sum = 0;
+  bool any_fine = false;
+  for (int64_t i = 0; i < kGroupCols; ++i) {
+    const uint8_t code = float_to_e4m3(x[i] / s);
+    const int32_t units = e4m3_units(code);
+    const auto value = static_cast<int32_t>(e4m3_to_float(code) * 0x1p9f);
+    const int64_t place = group * kGroupCols + i / 2 + i % 2 * 16;
+    out.low[place] = static_cast<int8_t>(units & 255);
+    out.code[place] = static_cast<int8_t>((units - out.low[place]) / 256);
+    out.fine[place] = static_cast<int8_t>(value - 8 * units);
+    any_fine |= out.fine[place] != 0;
+    sum += value;
+  }
+  out.has_fine[group] = any_fine ? 1 : 0;
+  out.scale[group] = s * 0x1p-6f;
+  out.offset[group] = sum * -12;
+}
+
+void quantize(const float* x, RowForm form, const Int8Rows& out, int64_t group) {
+  if (form == RowForm::kE4m3Fp4) return quantize_e4m3(x, out, group);
+  const bool fp4 = form == RowForm::kInt8Fp4;
+  int8_t* code = out.code + group * kGroupCols;
   float a = 1e-20f;
   for (int64_t i = 0; i < kGroupCols; ++i) a = std::max(a, std::fabs(x[i]));
   const float inverse = 127.0f / a;
@@ -35,17 +61,17 @@ void quantize(const float* x, bool fp4, int8_t* code, float* scale, int32_t* off
     code[fp4 ? i / 2 + i % 2 * 16 : i] = c;
     sum += c;
   }
-  *scale = a / 127.0f;
-  *offset = sum * (fp4 ? -12 : -128);
+  out.scale[group] = a / 127.0f;
+  out.offset[group] = sum * (fp4 ? -12 : -128);
 }
 
-void quantize_row(const Bf16* x, int64_t cols, bool fp4, const Int8Rows& out) {
+void quantize_row(const Bf16* x, int64_t cols, RowForm form, const Int8Rows& out) {
   for (int64_t g = 0; g < cols / kGroupCols; ++g) {
     float v[kGroupCols];
     for (int64_t i = 0; i < kGroupCols; ++i) v[i] = to_float(x[g * kGroupCols + i]);
-    quantize(v, fp4, out.code + g * kGroupCols, out.scale + g, out.offset + g);
+    quantize(v, form, out, g);
   }
-  for (int64_t i = cols; i < round_up(cols, 128); ++i) out.code[i] = 0;
+  clear_padding(out, cols);
 }
 
 // A tile: int16 weights [rows, kInt8TileCols] in the places of x, then scales [rows, kTileGroups].
@@ -79,6 +105,11 @@ void multiply(const Int8TileProduct& p) {
   const float unit = p.block->dtype == DType::kI8 ? 0.5f : 0x1p-6f;
   for (int64_t t = 0; t < p.tokens; ++t) {
     const Int8Rows x = p.x.from(t);
+    int16_t code[kInt8TileCols];
+    for (int64_t i = 0; i < p.cols; ++i) {
+      const int16_t high = x.code[p.col + i];
+      code[i] = x.low == nullptr ? high : static_cast<int16_t>(high * 256 + x.low[p.col + i]);
+    }
     for (int64_t r = 0; r < p.block->rows; ++r) {
       const auto* w = reinterpret_cast<const int16_t*>(p.tile) + r * kInt8TileCols;
       const auto* scales =
@@ -86,9 +117,16 @@ void multiply(const Int8TileProduct& p) {
       float y = p.col == 0 ? 0.0f : p.y[t * kBlockRows + r];
       for (int64_t g = 0; g < p.cols / kGroupCols; ++g) {
         int32_t sum = 0;
-        for (int64_t i = g * kGroupCols; i < (g + 1) * kGroupCols; ++i)
-          sum += w[i] * x.code[p.col + i];
-        y = std::fma(static_cast<float>(sum) * scales[g], x.scale[first_group + g], y);
+        for (int64_t i = g * kGroupCols; i < (g + 1) * kGroupCols; ++i) sum += w[i] * code[i];
+        float scale = scales[g];
+        if (x.low != nullptr && x.has_fine[first_group + g] != 0) {
+          sum *= 8;
+          for (int64_t i = g * kGroupCols; i < (g + 1) * kGroupCols; ++i) {
+            sum += w[i] * x.fine[p.col + i];
+          }
+          scale *= 0.125f;
+        }
+        y = std::fma(static_cast<float>(sum) * scale, x.scale[first_group + g], y);
       }
       p.y[t * kBlockRows + r] = last ? y * unit : y;
     }

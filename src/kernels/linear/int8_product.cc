@@ -36,15 +36,19 @@ void tile_product(const Int8Kernels& kernels, const RowBlock& block, const Int8R
 
 }  // namespace
 
-Int8Rows int8_rows(std::byte* memory, int64_t tokens, int64_t cols) {
+Int8Rows int8_rows(std::byte* memory, int64_t tokens, int64_t cols, RowForm form) {
   const int64_t stride = int8_code_stride(cols);
   const int64_t groups = int8_group_stride(cols);
-  auto* scale = reinterpret_cast<float*>(memory + tokens * stride);
-  return {.code = reinterpret_cast<int8_t*>(memory),
-          .code_stride = stride,
-          .scale = scale,
-          .offset = reinterpret_cast<int32_t*>(scale + tokens * groups),
-          .group_stride = groups};
+  auto* code = reinterpret_cast<int8_t*>(memory);
+  auto* scale = reinterpret_cast<float*>(memory + code_bytes(form) * tokens * stride);
+  auto* offset = reinterpret_cast<int32_t*>(scale + tokens * groups);
+  Int8Rows rows = {code, stride, scale, offset, groups, nullptr, nullptr, nullptr};
+  if (form == RowForm::kE4m3Fp4) {
+    rows.low = code + tokens * stride;
+    rows.fine = code + 2 * tokens * stride;
+    rows.has_fine = reinterpret_cast<uint8_t*>(offset + tokens * groups);
+  }
+  return rows;
 }
 
 ProductItems cut_int8_product(const WeightMatrix& w, int64_t tokens, int num_threads) {

@@ -7,13 +7,15 @@
 
 namespace fathom::kernels {
 
-// Memory of `tokens` rows of `cols` columns.
+// Memory of `tokens` rows of `cols` columns in a form.
 constexpr int64_t int8_code_stride(int64_t cols) { return round_up(cols, 128) + 64; }
 constexpr int64_t int8_group_stride(int64_t cols) { return round_up(cols / kGroupCols, 16); }
-constexpr int64_t int8_rows_bytes(int64_t tokens, int64_t cols) {
-  return round_up(tokens * (int8_code_stride(cols) + 8 * int8_group_stride(cols)), 64);
+constexpr int64_t int8_rows_bytes(int64_t tokens, int64_t cols, RowForm form) {
+  return round_up(tokens * (code_bytes(form) * int8_code_stride(cols) +
+                            (8 + code_bytes(form) / 2) * int8_group_stride(cols)),
+                  64);
 }
-Int8Rows int8_rows(std::byte* memory, int64_t tokens, int64_t cols);
+Int8Rows int8_rows(std::byte* memory, int64_t tokens, int64_t cols, RowForm form);
 
 // Rows of an item: y of `tokens` tokens by this many rows, in the caller's scratch.
 inline constexpr int64_t kMaxItemRows = 512;

@@ -58,7 +58,6 @@ struct GateBlock {
   float limit;
   const float* weight;  // nullptr: none
   bool quantize;        // round h to e4m3 with a scale
-  bool split;           // write h in fp4 places
   float* h;             // [kBlockRows]
 };
 

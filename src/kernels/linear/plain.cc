@@ -187,11 +187,7 @@ void gate(const GateBlock& b) {
     v[i] = to_float(to_bf16(e));
   }
   if (b.quantize) quantize_group(v);
-  if (b.split) {
-    split_pairs(v, kBlockRows, b.h);
-  } else {
-    std::copy_n(v, kBlockRows, b.h);
-  }
+  std::copy_n(v, kBlockRows, b.h);
 }
 
 }  // namespace

@@ -20,36 +20,11 @@ constexpr int kHalf = kLanes / 2;
 static_assert(kTileRows * kTokens + kTokens + 1 <= 16, "accumulators live in registers");
 static_assert(kBlockRows % kTileRows == 0);
 
-__m256 sign_bits() { return _mm256_set1_ps(-0.0f); }
-__m256 absolute(__m256 v) { return _mm256_andnot_ps(sign_bits(), v); }
-
 // ---- x
-
-// |v| <= 448 to the nearest e4m3 value, ties to even (kernels/formats.h: float_to_e4m3).
-__m256 round_e4m3(__m256 v) {
-  const __m256 small_unit = _mm256_set1_ps(0x1p14f);
-  const __m256 a = absolute(v);
-  const __m256i lsb =
-      _mm256_and_si256(_mm256_srli_epi32(_mm256_castps_si256(v), 20), _mm256_set1_epi32(1));
-  const __m256i up =
-      _mm256_add_epi32(_mm256_castps_si256(a), _mm256_add_epi32(lsb, _mm256_set1_epi32(0x7ffff)));
-  const __m256 normal =
-      _mm256_castsi256_ps(_mm256_and_si256(up, _mm256_set1_epi32(int(0xfff00000u))));
-  const __m256 tiny = _mm256_sub_ps(_mm256_add_ps(a, small_unit), small_unit);
-  const __m256 is_tiny = _mm256_cmp_ps(a, _mm256_set1_ps(0x1p-6f), _CMP_LT_OQ);
-  const __m256 rounded =
-      _mm256_min_ps(_mm256_blendv_ps(normal, tiny, is_tiny), _mm256_set1_ps(448.0f));
-  return _mm256_or_ps(rounded, _mm256_and_ps(v, sign_bits()));
-}
 
 // One group of 32 in v[4], rounded to e4m3 with its scale (docs/spec/model.md 6.4).
 void quantize_group(__m256* v) {
-  const __m256 m = _mm256_max_ps(_mm256_max_ps(absolute(v[0]), absolute(v[1])),
-                                 _mm256_max_ps(absolute(v[2]), absolute(v[3])));
-  __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m), _mm256_extractf128_ps(m, 1));
-  m4 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
-  const float amax = _mm_cvtss_f32(_mm_max_ss(m4, _mm_movehdup_ps(m4)));
-  const float s = pow2ceil((amax > 1e-4f ? amax : 1e-4f) * (1.0f / 448.0f));
+  const float s = e4m3_scale(v);
   const __m256 scale = _mm256_set1_ps(s);
   const __m256 inverse = _mm256_set1_ps(1.0f / s);
   for (int i = 0; i < 4; ++i) v[i] = _mm256_mul_ps(round_e4m3(_mm256_mul_ps(v[i], inverse)), scale);
@@ -283,7 +258,6 @@ void gate(const GateBlock& b) {
   __m256 v[4];
   for (int i = 0; i < 4; ++i) v[i] = gate_vector(b, 8 * i);
   if (b.quantize) quantize_group(v);
-  if (b.split) split(v);
   for (int i = 0; i < 4; ++i) _mm256_storeu_ps(b.h + 8 * i, v[i]);
 }
 

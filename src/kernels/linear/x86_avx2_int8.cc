@@ -2,12 +2,14 @@
 //
 // A tile of fp4 holds bytes (value in halves + 12) for vpmaddubsw, whose sums of 2 products, and of
 // 4 such sums, stay below 2^15; a tile of fp8 holds int16 units for vpmaddwd.  Few tokens take the
-// tile, too: unpacking 32 bytes costs about 12 operations.
+// tile, too: unpacking 32 bytes costs about 12 operations.  e4m3 x is two or three such
+// products a byte of fp4 weights.
 #include <immintrin.h>
 
 #include <algorithm>
 
 #include "kernels/linear/int8.h"
+#include "kernels/linear/x86_avx2_vec.h"
 
 namespace fathom::kernels {
 namespace {
@@ -27,7 +29,38 @@ float greatest(__m256 v) {
   return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
-void quantize(const float* x, bool fp4, int8_t* code, float* scale, int32_t* offset) {
+void quantize_e4m3(const float* x, const Int8Rows& out, int64_t group) {
+  __m256 v[4];
+  for (int i = 0; i < 4; ++i) v[i] = _mm256_loadu_ps(x + 8 * i);
+  const float s = e4m3_scale(v);
+  const __m256 inverse = _mm256_set1_ps(1.0f / s);
+  const __m256 unit = _mm256_set1_ps(0x1p6f), fine_unit = _mm256_set1_ps(0x1p9f);
+  alignas(32) int32_t units[32], values[32];
+  for (int i = 0; i < 4; ++i) {
+    const __m256 e4m3 = round_e4m3(_mm256_mul_ps(v[i], inverse));
+    _mm256_store_si256((__m256i*)(units + 8 * i), _mm256_cvtps_epi32(_mm256_mul_ps(e4m3, unit)));
+    _mm256_store_si256((__m256i*)(values + 8 * i),
+                       _mm256_cvtps_epi32(_mm256_mul_ps(e4m3, fine_unit)));
+  }
+  int32_t sum = 0, any_fine = 0;
+  for (int i = 0; i < 32; ++i) {
+    const int64_t place = group * kGroupCols + i / 2 + i % 2 * 16;
+    const int32_t fine = values[i] - 8 * units[i];
+    out.low[place] = static_cast<int8_t>(units[i] & 255);
+    out.code[place] = static_cast<int8_t>((units[i] + 128) >> 8);
+    out.fine[place] = static_cast<int8_t>(fine);
+    any_fine |= fine;
+    sum += values[i];
+  }
+  out.has_fine[group] = any_fine != 0 ? 1 : 0;
+  out.scale[group] = s * 0x1p-6f;
+  out.offset[group] = sum * -12;
+}
+
+void quantize(const float* x, RowForm form, const Int8Rows& out, int64_t group) {
+  if (form == RowForm::kE4m3Fp4) return quantize_e4m3(x, out, group);
+  const bool fp4 = form == RowForm::kInt8Fp4;
+  int8_t* code = out.code + group * kGroupCols;
   const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
   __m256 most = _mm256_setzero_ps();
   for (int i = 0; i < 32; i += 8) {
@@ -47,17 +80,17 @@ void quantize(const float* x, bool fp4, int8_t* code, float* scale, int32_t* off
     code[fp4 ? i / 2 + i % 2 * 16 : i] = static_cast<int8_t>(codes[i]);
     sum += codes[i];
   }
-  *scale = a / 127.0f;
-  *offset = sum * (fp4 ? -12 : -128);
+  out.scale[group] = a / 127.0f;
+  out.offset[group] = sum * (fp4 ? -12 : -128);
 }
 
-void quantize_row(const Bf16* x, int64_t cols, bool fp4, const Int8Rows& out) {
+void quantize_row(const Bf16* x, int64_t cols, RowForm form, const Int8Rows& out) {
   for (int64_t g = 0; g < cols / kGroupCols; ++g) {
     float v[kGroupCols];
     for (int64_t i = 0; i < kGroupCols; ++i) v[i] = to_float(x[g * kGroupCols + i]);
-    quantize(v, fp4, out.code + g * kGroupCols, out.scale + g, out.offset + g);
+    quantize(v, form, out, g);
   }
-  for (int64_t i = cols; i % 128 != 0; ++i) out.code[i] = 0;
+  clear_padding(out, cols);
 }
 
 // ---- tiles
@@ -190,6 +223,34 @@ void group_sums_fp4(const std::byte* w, const int8_t* code, int32_t offset,
   }
 }
 
+void group_sums_fp4_e4m3(const std::byte* w, const int8_t* high, const int8_t* low, int32_t offset,
+                         __m256i (&sum)[kVectors]) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  for (__m256i& s : sum) s = _mm256_set1_epi32(offset);
+  for (int half = 0; half < 2; ++half, w += 4 * kStepBytes, high += 16, low += 16) {
+    __m256i pairs[2][kVectors] = {};
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      int32_t four[2];
+      __builtin_memcpy(&four[0], high + 4 * k, 4);
+      __builtin_memcpy(&four[1], low + 4 * k, 4);
+      const __m256i xh = _mm256_set1_epi32(four[0]), xl = _mm256_set1_epi32(four[1]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        const __m256i weights = load(w + k * kStepBytes + v * kVectorBytes);
+        pairs[0][v] = _mm256_add_epi16(pairs[0][v], _mm256_maddubs_epi16(weights, xh));
+        pairs[1][v] = _mm256_add_epi16(pairs[1][v], _mm256_maddubs_epi16(weights, xl));
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const __m256i highs = _mm256_slli_epi32(_mm256_madd_epi16(pairs[0][v], ones), 8);
+      const __m256i lows = _mm256_madd_epi16(pairs[1][v], ones);
+      sum[v] = _mm256_add_epi32(sum[v], _mm256_add_epi32(highs, lows));
+    }
+  }
+}
+
 void group_sums_fp8(const std::byte* w, const int16_t* x16, __m256i (&sum)[kVectors]) {
   for (__m256i& s : sum) s = _mm256_setzero_si256();
 #pragma GCC unroll 4
@@ -219,6 +280,7 @@ void multiply_token(const Int8TileProduct& p, int64_t token) {
   }
   for (int64_t g = 0; g < p.cols / kGroupCols; ++g) {
     const int8_t* code = x.code + p.col + g * kGroupCols;
+    __m256 xs = _mm256_set1_ps(x.scale[first_group + g]);
     __m256i sum[kVectors];
     if constexpr (kFp8) {
       for (int i = 0; i < 32; i += 16) {
@@ -226,10 +288,22 @@ void multiply_token(const Int8TileProduct& p, int64_t token) {
         _mm256_store_si256((__m256i*)(x16 + i), _mm256_cvtepi8_epi16(c));
       }
       group_sums_fp8(p.tile + g * kFp8GroupBytes, x16, sum);
+    } else if (x.low != nullptr) {
+      const int32_t offset = x.offset[first_group + g];
+      group_sums_fp4_e4m3(p.tile + g * kFp4GroupBytes, code, x.low + p.col + g * kGroupCols,
+                          offset >> 3, sum);
+      if (x.has_fine[first_group + g] != 0) {
+        __m256i fine[kVectors];
+        group_sums_fp4(p.tile + g * kFp4GroupBytes, x.fine + p.col + g * kGroupCols, offset & 7,
+                       fine);
+        for (int v = 0; v < kVectors; ++v) {
+          sum[v] = _mm256_add_epi32(_mm256_slli_epi32(sum[v], 3), fine[v]);
+        }
+        xs = _mm256_mul_ps(xs, _mm256_set1_ps(0.125f));
+      }
     } else {
       group_sums_fp4(p.tile + g * kFp4GroupBytes, code, x.offset[first_group + g], sum);
     }
-    const __m256 xs = _mm256_set1_ps(x.scale[first_group + g]);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       const __m256 ws = kFp8 ? _mm256_set1_ps(ue8m0_to_float(p.block->scale[first_group + g]))

@@ -21,29 +21,9 @@ static_assert(kBlockRows % kTileRows == 0);
 
 // ---- x
 
-// |v| <= 448 to the nearest e4m3 value, ties to even (kernels/formats.h: float_to_e4m3).
-__m512 round_e4m3(__m512 v) {
-  const __m512 small_unit = _mm512_set1_ps(0x1p14f);
-  const __m512i sign = _mm512_set1_epi32(int(0x80000000u));
-  const __m512i bits = _mm512_castps_si512(v);
-  const __m512 a = _mm512_castsi512_ps(_mm512_andnot_si512(sign, bits));
-  const __m512i lsb = _mm512_and_si512(_mm512_srli_epi32(bits, 20), _mm512_set1_epi32(1));
-  const __m512i up =
-      _mm512_add_epi32(_mm512_castps_si512(a), _mm512_add_epi32(lsb, _mm512_set1_epi32(0x7ffff)));
-  const __m512 normal =
-      _mm512_castsi512_ps(_mm512_and_si512(up, _mm512_set1_epi32(int(0xfff00000u))));
-  const __m512 tiny = _mm512_sub_ps(_mm512_add_ps(a, small_unit), small_unit);
-  const __mmask16 is_tiny = _mm512_cmp_ps_mask(a, _mm512_set1_ps(0x1p-6f), _CMP_LT_OQ);
-  const __m512 rounded =
-      _mm512_min_ps(_mm512_mask_mov_ps(normal, is_tiny, tiny), _mm512_set1_ps(448.0f));
-  return _mm512_castsi512_ps(
-      _mm512_or_si512(_mm512_castps_si512(rounded), _mm512_and_si512(bits, sign)));
-}
-
 // One group of 32 rounded to e4m3 with its scale (docs/spec/model.md 6.4).
 void quantize_group(__m512& v0, __m512& v1) {
-  const float amax = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(v0), _mm512_abs_ps(v1)));
-  const float s = pow2ceil((amax > 1e-4f ? amax : 1e-4f) * (1.0f / 448.0f));
+  const float s = e4m3_scale(v0, v1);
   const __m512 scale = _mm512_set1_ps(s);
   const __m512 inverse = _mm512_set1_ps(1.0f / s);
   v0 = _mm512_mul_ps(round_e4m3(_mm512_mul_ps(v0, inverse)), scale);
@@ -293,7 +273,6 @@ __m512 gate_vector(const GateBlock& b, int i) {
 void gate(const GateBlock& b) {
   __m512 v0 = gate_vector(b, 0), v1 = gate_vector(b, 16);
   if (b.quantize) quantize_group(v0, v1);
-  if (b.split) split(v0, v1);
   _mm512_storeu_ps(b.h, v0);
   _mm512_storeu_ps(b.h + 16, v1);
 }

@@ -1,10 +1,10 @@
-// The integer rows of `linear` with AVX-512 VNNI: rounding of x, and the tile product for 4 tokens
-// and more.
+// The integer rows of `linear` with AVX-512 VNNI: the tile product for 4 tokens and more.
 //
 // Limit of the tile product: vpdpbusd, two a cycle.  A group of 32 columns by 32 rows takes a token
 // 16 of them a plane (fp4 one, fp8 two), and 2 (fp4) or 3 (fp8, its scale folded into that of x)
-// operations a vector of 16 rows to go on in fp32: at most 0.80 or 0.84 of the units' peak.  With 8
-// tokens unpacking takes as long as the products.
+// operations a vector of 16 rows to go on in fp32: at most 0.80 or 0.84 of the units' peak.  e4m3
+// x takes two planes, too, or three, and 4 operations: 0.80.  With 8 tokens unpacking takes as long
+// as the products.
 #include "kernels/linear/x86_avx512_int8.h"
 
 #include <immintrin.h>
@@ -22,36 +22,7 @@ constexpr int kMostTokens = 8;  // with sums between groups in memory
 constexpr int kVectors = kBlockRows / 16;
 static_assert(2 * kTokens * kVectors + kVectors + 2 <= 32, "accumulators live in registers");
 constexpr int64_t kTileGroups = kInt8TileCols / kGroupCols;
-static_assert(kTileGroups % 16 == 0);  // scales of a tile are read by vectors
-
-// ---- x
-
-// Codes of a group from its two vectors.
-void quantize_vectors(__m512 v0, __m512 v1, bool fp4, int8_t* code, float* scale, int32_t* offset) {
-  const float a =
-      std::max(_mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(v0), _mm512_abs_ps(v1))), 1e-20f);
-  const __m512 inverse = _mm512_set1_ps(127.0f / a);
-  const __m512 top = _mm512_set1_ps(127.0f), bottom = _mm512_set1_ps(-127.0f);
-  const auto round = [&](__m512 v) {
-    // A NaN becomes -127: the comparisons of the plain row, and min and max give the second
-    // operand.
-    v = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(v, inverse), bottom), top);
-    return _mm512_cvtps_epi32(v);
-  };
-  const __m512i c0 = round(v0), c1 = round(v1);
-  const int32_t sum = _mm512_reduce_add_epi32(_mm512_add_epi32(c0, c1));
-  __m128i b0 = _mm512_cvtepi32_epi8(c0), b1 = _mm512_cvtepi32_epi8(c1);
-  if (fp4) {
-    const __m128i even = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
-    const __m128i p0 = _mm_shuffle_epi8(b0, even), p1 = _mm_shuffle_epi8(b1, even);
-    b0 = _mm_unpacklo_epi64(p0, p1);
-    b1 = _mm_unpackhi_epi64(p0, p1);
-  }
-  _mm_storeu_si128((__m128i*)code, b0);
-  _mm_storeu_si128((__m128i*)(code + 16), b1);
-  *scale = a / 127.0f;
-  *offset = sum * (fp4 ? -12 : -128);
-}
+static_assert(kTileGroups == 16);  // scales of a tile are read by vectors, flags are one mask
 
 // ---- tiles
 
@@ -166,30 +137,52 @@ void unpack_fp8(const RowBlock& b, int64_t col, int64_t cols, std::byte* tile) {
 
 // ---- products
 
-// Sums of fp4 groups start with the bits of kMagic, so that read as fp32 they are kMagic + sum: a
+// Weights and x of a product: bytes of each, and the groups' scales.
+enum class Operands {
+  kFp4,     // a byte of both
+  kFp8,     // weights in two bytes
+  kFp4E4m3  // x in two bytes, or three
+};
+
+// Sums of kFp4 groups start with the bits of kMagic, so that read as fp32 they are kMagic + sum: a
 // conversion and a product by the weight's scale then are one exact multiply-add.  |sum| <= 12 x
 // 127 x 32 < 2^22.
 constexpr float kMagic = 0x1.8p23f;
 constexpr int32_t kMagicBits = 0x4b400000;
 
 // What a call of multiply_tokens makes of the scales and offsets of its tokens.
-template <bool kFp8, int T>
+template <Operands kOperands, int T>
 struct TokenGroups {
+  static constexpr bool kFp8 = kOperands == Operands::kFp8;
   alignas(64) float scale[T][kTileGroups];    // fp8: with the block's
   alignas(64) int32_t start[T][kTileGroups];  // of the sums
+  // kFp4E4m3: what the sums get when they are shifted by 8 and by 3, in the highest bits, and the
+  // groups in which a token has fine codes.
+  static constexpr int kE4m3 = kOperands == Operands::kFp4E4m3 ? T : 1;
+  alignas(64) int32_t rest[kE4m3][kTileGroups];
+  alignas(64) int32_t fine_rest[kE4m3][kTileGroups];
+  uint32_t fine_groups = 0;
 
   TokenGroups(const Int8TileProduct& p, const Int8Rows& x, int64_t first_group, int64_t groups) {
     for (int64_t g = 0; g < groups; g += 16) {
       const __mmask16 mask = first_lanes(groups - g);
       const __m512 s =
           kFp8 ? load_scales(p.block->scale + first_group + g, groups - g) : _mm512_set1_ps(1.0f);
-      const __m512i magic = _mm512_set1_epi32(kFp8 ? 0 : kMagicBits);
+      const __m512i magic = _mm512_set1_epi32(kOperands == Operands::kFp4 ? kMagicBits : 0);
       for (int t = 0; t < T; ++t) {
         const int64_t at = t * x.group_stride + first_group + g;
         const __m512 xs = _mm512_maskz_loadu_ps(mask, x.scale + at);
         _mm512_store_ps(scale[t] + g, kFp8 ? _mm512_mul_ps(s, xs) : xs);
         const __m512i offset = _mm512_maskz_loadu_epi32(mask, x.offset + at);
-        _mm512_store_si512(start[t] + g, _mm512_add_epi32(offset, magic));
+        if constexpr (kOperands == Operands::kFp4E4m3) {
+          _mm512_store_si512(start[t] + g, _mm512_srai_epi32(offset, 11));
+          _mm512_store_si512(rest[t] + g, _mm512_slli_epi32(_mm512_srai_epi32(offset, 3), 24));
+          _mm512_store_si512(fine_rest[t] + g, _mm512_slli_epi32(offset, 29));
+          const __m128i has = _mm_maskz_loadu_epi8(mask, x.has_fine + at);
+          fine_groups |= uint32_t{_mm_test_epi8_mask(has, has)} << g;
+        } else {
+          _mm512_store_si512(start[t] + g, _mm512_add_epi32(offset, magic));
+        }
       }
     }
   }
@@ -198,15 +191,16 @@ struct TokenGroups {
 // T tokens by the tile's rows.  The folds over I = t * kVectors + v keep the accumulators in
 // registers, where g++ 12 would leave an array indexed by loops in memory.  More than kTokens need
 // all registers for the sums of a group: theirs lie in y.
-template <bool kFp8, int T, size_t... I>
+template <Operands kOperands, int T, size_t... I>
 void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequence<I...>) {
+  constexpr bool kFp8 = kOperands == Operands::kFp8;
   constexpr bool kInMemory = T > kTokens;
   const Int8Rows x = p.x.from(token);
   const int64_t first_group = p.col / kGroupCols, groups = p.cols / kGroupCols;
   const bool last = p.col + p.cols == p.block->cols;
   float* y = p.y + token * kBlockRows;
   const auto* scales = reinterpret_cast<const float*>(p.tile + kScaleOffset);
-  const TokenGroups<kFp8, T> token_groups(p, x, first_group, groups);
+  const TokenGroups<kOperands, T> token_groups(p, x, first_group, groups);
   __m512 acc[sizeof...(I)];
   if (p.col == 0) {
     ((acc[I] = _mm512_setzero_ps()), ...);
@@ -225,10 +219,11 @@ void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequenc
       }
     }
     const std::byte* w = p.tile + g * (kFp8 ? 2 : 1) * kPlaneBytes;
-    const int8_t* code = x.code + p.col + g * kGroupCols;
+    const int64_t place = p.col + g * kGroupCols;
     __m512i sum[sizeof...(I)];
     ((sum[I] = _mm512_set1_epi32(token_groups.start[I / kVectors][g])), ...);
-    const auto plane = [&](const std::byte* rows) __attribute__((always_inline)) {
+    const auto plane = [&](const std::byte* rows, const int8_t* code)
+        __attribute__((always_inline)) {
       // Or the compiler keeps the x of one plane for the next: in memory, for want of registers.
       __asm__("" : "+r"(code));
 #pragma GCC unroll 8
@@ -250,18 +245,36 @@ void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequenc
         (step(std::integral_constant<size_t, I>()), ...);
       }
     };
-    plane(w);
+    plane(w, x.code + place);
+    __m512 unit_of_sums = _mm512_set1_ps(1.0f);
     if constexpr (kFp8) {
       ((sum[I] = _mm512_slli_epi32(sum[I], 8)), ...);
-      plane(w + kPlaneBytes);
+      plane(w + kPlaneBytes, x.code + place);
+    } else if constexpr (kOperands == Operands::kFp4E4m3) {
+      ((sum[I] =
+            _mm512_shldi_epi32(sum[I], _mm512_set1_epi32(token_groups.rest[I / kVectors][g]), 8)),
+       ...);
+      plane(w, x.low + place);
+      if ((token_groups.fine_groups >> g & 1) != 0) {
+        ((sum[I] = _mm512_shldi_epi32(
+              sum[I], _mm512_set1_epi32(token_groups.fine_rest[I / kVectors][g]), 3)),
+         ...);
+        plane(w, x.fine + place);
+        unit_of_sums = _mm512_set1_ps(0.125f);
+      }
     }
-    const __m512 ws[kVectors] = {_mm512_load_ps(scales + g * kBlockRows),
-                                 _mm512_load_ps(scales + g * kBlockRows + 16)};
+    __m512 ws[kVectors] = {_mm512_load_ps(scales + g * kBlockRows),
+                           _mm512_load_ps(scales + g * kBlockRows + 16)};
+    if constexpr (kOperands == Operands::kFp4E4m3) {
+      for (__m512& s : ws) s = _mm512_mul_ps(s, unit_of_sums);
+    }
     const auto finish = [&](auto i) __attribute__((always_inline)) {
       constexpr size_t t = i / kVectors, v = i % kVectors;
       __m512 f;
       if constexpr (kFp8) {
         f = _mm512_cvtepi32_ps(sum[i]);
+      } else if constexpr (kOperands == Operands::kFp4E4m3) {
+        f = _mm512_mul_ps(_mm512_cvtepi32_ps(sum[i]), ws[v]);
       } else {
         const __m512 minus = _mm512_mul_ps(ws[v], _mm512_set1_ps(-kMagic));
         f = _mm512_fmadd_ps(_mm512_castsi512_ps(sum[i]), ws[v], minus);
@@ -284,18 +297,17 @@ void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequenc
   (put(std::integral_constant<size_t, I>()), ...);
 }
 
-template <bool kFp8, int T>
+template <Operands kOperands, int T>
 void multiply_some(const Int8TileProduct& p, int64_t token) {
-  multiply_tokens<kFp8, T>(p, token, std::make_index_sequence<T * kVectors>());
+  multiply_tokens<kOperands, T>(p, token, std::make_index_sequence<T * kVectors>());
 }
 
-template <bool kFp8>
+template <Operands kO>
 void multiply_all(const Int8TileProduct& p) {
   using Multiply = void (*)(const Int8TileProduct&, int64_t);
   static constexpr Multiply kMultiply[kMostTokens] = {
-      multiply_some<kFp8, 1>, multiply_some<kFp8, 2>, multiply_some<kFp8, 3>,
-      multiply_some<kFp8, 4>, multiply_some<kFp8, 5>, multiply_some<kFp8, 6>,
-      multiply_some<kFp8, 7>, multiply_some<kFp8, 8>};
+      multiply_some<kO, 1>, multiply_some<kO, 2>, multiply_some<kO, 3>, multiply_some<kO, 4>,
+      multiply_some<kO, 5>, multiply_some<kO, 6>, multiply_some<kO, 7>, multiply_some<kO, 8>};
   const int64_t parts = p.tokens <= kMostTokens ? 1 : (p.tokens + kTokens - 1) / kTokens;
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t token = p.tokens * part / parts;
@@ -304,30 +316,12 @@ void multiply_all(const Int8TileProduct& p) {
 }
 
 void multiply(const Int8TileProduct& p) {
-  if (p.block->dtype == DType::kI8) {
-    multiply_all<false>(p);
-  } else {
-    multiply_all<true>(p);
-  }
+  if (p.block->dtype != DType::kI8) return multiply_all<Operands::kFp8>(p);
+  if (p.x.low != nullptr) return multiply_all<Operands::kFp4E4m3>(p);
+  multiply_all<Operands::kFp4>(p);
 }
 
 }  // namespace
-
-void quantize_avx512(const float* x, bool fp4, int8_t* code, float* scale, int32_t* offset) {
-  quantize_vectors(_mm512_loadu_ps(x), _mm512_loadu_ps(x + 16), fp4, code, scale, offset);
-}
-
-void quantize_row_avx512(const Bf16* x, int64_t cols, bool fp4, const Int8Rows& out) {
-  for (int64_t g = 0; g < cols / kGroupCols; ++g) {
-    const Bf16* v = x + g * kGroupCols;
-    quantize_vectors(widen_bf16(_mm256_loadu_si256((const __m256i*)v)),
-                     widen_bf16(_mm256_loadu_si256((const __m256i*)(v + 16))), fp4,
-                     out.code + g * kGroupCols, out.scale + g, out.offset + g);
-  }
-  for (int64_t i = cols; i % 128 != 0; i += 32) {
-    _mm256_storeu_si256((__m256i*)(out.code + i), _mm256_setzero_si256());
-  }
-}
 
 void unpack_int8_avx512(const RowBlock& block, int64_t col, int64_t cols, std::byte* tile) {
   if (block.dtype == DType::kI8) {

@@ -9,8 +9,8 @@
 namespace fathom::kernels {
 
 // The parts of avx512_int8() and the AMX tables, by file.
-void quantize_avx512(const float* x, bool fp4, int8_t* code, float* scale, int32_t* offset);
-void quantize_row_avx512(const Bf16* x, int64_t cols, bool fp4, const Int8Rows& out);
+void quantize_avx512(const float* x, RowForm form, const Int8Rows& out, int64_t group);
+void quantize_row_avx512(const Bf16* x, int64_t cols, RowForm form, const Int8Rows& out);
 void dot_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                      int64_t y_stride);
 // A tile for vpdpbusd: bytes [groups][planes][8][kBlockRows][4], 4 columns of a row in a dword.

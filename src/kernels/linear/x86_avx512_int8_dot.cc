@@ -25,7 +25,7 @@ void prefetch(const uint8_t* p) {
 
 __mmask64 first_bytes(int64_t n) { return n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1; }
 
-// x of T tokens for 128 columns.
+// x for 128 columns: T codes, a token or one of its bytes each.
 template <int T>
 struct Columns {
   __m512i a[T], b[T];  // places 0-15 and 16-31 of the four groups; fp4: the low, the high nibbles
@@ -42,42 +42,46 @@ void load_halves(const int8_t* const* x, Columns<T>& c) {
 }
 
 // One row by 128 columns: dwords 4 g .. 4 g + 3 of sum[t] add up to group g.
+template <int kPlanes>  // 1: int8; 2, 3: e4m3 without and with fine codes
 struct Fp4Row {
   static constexpr int64_t kBytes = 64;
+  static constexpr int kCodes = kPlanes;  // a token
   static constexpr float kUnit = 0.5f;
   static constexpr bool kHasOffset = true;
-  const __m512i table = e2m1_bytes(12);
+  __m512i table = e2m1_bytes(12);
 
   template <int T>
-  void load_x(const int8_t* const* x, Columns<T>& c) const {
-    load_halves<T>(x, c);
-  }
-  template <int T>
-  void row(const uint8_t* w, int64_t cols, const Columns<T>& x, __m512i* sum) const {
+  void row(const uint8_t* w, int64_t cols, const Columns<T * kPlanes>& x, __m512i* sum) const {
     const __m512i v =
         cols == 128 ? _mm512_loadu_si512(w) : _mm512_maskz_loadu_epi8(first_bytes(cols / 2), w);
     const __m512i low = _mm512_permutexvar_epi8(v, table);
     const __m512i high = _mm512_permutexvar_epi8(_mm512_srli_epi16(v, 4), table);
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) {
-      const __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, x.a[t]);
-      sum[t] = _mm512_dpbusd_epi32(s, high, x.b[t]);
+      __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), low, x.a[t * kPlanes]);
+      s = _mm512_dpbusd_epi32(s, high, x.b[t * kPlanes]);
+      if constexpr (kPlanes >= 2) {
+        s = _mm512_dpbusd_epi32(_mm512_slli_epi32(s, 8), low, x.a[t * kPlanes + 1]);
+        s = _mm512_dpbusd_epi32(s, high, x.b[t * kPlanes + 1]);
+      }
+      if constexpr (kPlanes == 3) {
+        s = _mm512_dpbusd_epi32(_mm512_slli_epi32(s, 3), low, x.a[t * kPlanes + 2]);
+        s = _mm512_dpbusd_epi32(s, high, x.b[t * kPlanes + 2]);
+      }
+      sum[t] = s;
     }
   }
 };
 
+// x and w in the order of fp4's x: the first 16 columns of the four groups, then the others, so
+// that one vector takes the sums of all four.
 struct Fp8Row {
   static constexpr int64_t kBytes = 128;
+  static constexpr int kCodes = 1;
   static constexpr float kUnit = 0x1p-6f;
   static constexpr bool kHasOffset = false;
   const E4m3Bytes table = e4m3_bytes();
 
-  // x and w in the order of fp4's x: the first 16 columns of the four groups, then the others, so
-  // that one vector takes the sums of all four.
-  template <int T>
-  void load_x(const int8_t* const* x, Columns<T>& c) const {
-    load_halves<T>(x, c);
-  }
   struct Planes {
     __m512i high, low;
     __mmask64 negative;  // the sign of a weight goes to x
@@ -160,49 +164,85 @@ struct SixteenRows {
   }
 };
 
+// acc of T tokens goes on with columns [col, col + 128), less at the end.
+template <class Row, int T>
+inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const SixteenRows& rows,
+                                                       int64_t cols, const Int8Rows& x, int64_t col,
+                                                       __m512 (&acc)[T]) {
+  const int64_t some = cols - col < 128 ? cols - col : 128;
+  const int64_t group = col / kGroupCols, groups = some / kGroupCols;
+  const int64_t at = col / 128 * Row::kBytes;
+  constexpr int kCodes = Row::kCodes;
+  const int8_t* code[T * kCodes];
+  for (int t = 0; t < T; ++t) {
+    const int64_t place = t * x.code_stride + col;
+    code[t * kCodes] = x.code + place;
+    if (kCodes > 1) code[t * kCodes + 1] = x.low + place;
+    if (kCodes > 2) code[t * kCodes + 2] = x.fine + place;
+  }
+  Columns<T * kCodes> columns;
+  load_halves<T * kCodes>(code, columns);
+  __m512i sums[T][4];
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {
+    __m512i s[4][T];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const uint8_t* w = rows.w[4 * q + i] + at;
+      kernel.template row<T>(w, some, columns, s[i]);
+      prefetch(w);
+      if (Row::kBytes == 128) prefetch(w + 64);
+    }
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) sums[t][q] = fold_rows(s[0][t], s[1][t], s[2][t], s[3][t]);
+  }
+  const __m512i words = rows.scales(group, groups);
+#pragma GCC unroll 8
+  for (int t = 0; t < T; ++t) rows_of_groups(sums[t]);
+#pragma GCC unroll 4
+  for (int g = 0; g < 4; ++g) {
+    if (g >= groups) break;
+    __m512 scale = scale_of_byte(words, g);
+    if (kCodes == 3) scale = _mm512_mul_ps(scale, _mm512_set1_ps(0.125f));
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      const int64_t place = t * x.group_stride + group + g;
+      __m512i sum = sums[t][g];
+      if (Row::kHasOffset) {
+        // That of e4m3 is in units of its fine codes.
+        const int32_t offset = kCodes == 2 ? x.offset[place] >> 3 : x.offset[place];
+        sum = _mm512_add_epi32(sum, _mm512_set1_epi32(offset));
+      }
+      const __m512 f = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
+      acc[t] = _mm512_fmadd_ps(f, _mm512_set1_ps(x.scale[place]), acc[t]);
+    }
+  }
+}
+
+template <int T>
+bool any_fine(const Int8Rows& x, int64_t group) {
+  uint32_t flags = 0;
+  for (int t = 0; t < T; ++t) {
+    uint32_t four;
+    __builtin_memcpy(&four, x.has_fine + t * x.group_stride + group, 4);
+    flags |= four;
+  }
+  return flags != 0;
+}
+
 template <class Row, int T>
 void dot_turn(const Row& kernel, const SixteenRows& rows, int64_t cols, const Int8Rows& x,
-              __m512* acc) {
+              __m512 (&acc)[T]) {
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) acc[t] = _mm512_setzero_ps();
   for (int64_t col = 0; col < cols; col += 128) {
-    const int64_t some = cols - col < 128 ? cols - col : 128;
-    const int64_t group = col / kGroupCols, groups = some / kGroupCols;
-    const int64_t at = col / 128 * Row::kBytes;
-    const int8_t* code[T];
-    for (int t = 0; t < T; ++t) code[t] = x.code + t * x.code_stride + col;
-    Columns<T> columns;
-    kernel.template load_x<T>(code, columns);
-    __m512i sums[T][4];
-#pragma GCC unroll 4
-    for (int q = 0; q < 4; ++q) {
-      __m512i s[4][T];
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        const uint8_t* w = rows.w[4 * q + i] + at;
-        kernel.template row<T>(w, some, columns, s[i]);
-        prefetch(w);
-        if (Row::kBytes == 128) prefetch(w + 64);
-      }
-#pragma GCC unroll 8
-      for (int t = 0; t < T; ++t) sums[t][q] = fold_rows(s[0][t], s[1][t], s[2][t], s[3][t]);
-    }
-    const __m512i words = rows.scales(group, groups);
-#pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) rows_of_groups(sums[t]);
-#pragma GCC unroll 4
-    for (int g = 0; g < 4; ++g) {
-      if (g >= groups) break;
-      const __m512 scale = scale_of_byte(words, g);
-#pragma GCC unroll 8
-      for (int t = 0; t < T; ++t) {
-        const int64_t place = t * x.group_stride + group + g;
-        __m512i sum = sums[t][g];
-        if (Row::kHasOffset) sum = _mm512_add_epi32(sum, _mm512_set1_epi32(x.offset[place]));
-        const __m512 f = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), scale);
-        acc[t] = _mm512_fmadd_ps(f, _mm512_set1_ps(x.scale[place]), acc[t]);
+    if constexpr (Row::kCodes == 2) {
+      if (any_fine<T>(x, col / kGroupCols)) {
+        dot_columns<Fp4Row<3>, T>({kernel.table}, rows, cols, x, col, acc);
+        continue;
       }
     }
+    dot_columns<Row, T>(kernel, rows, cols, x, col, acc);
   }
 }
 
@@ -225,8 +265,10 @@ void dot_run(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_strid
 
 template <int T>
 void dot_tokens(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_stride) {
-  if (is_fp4(*run.w)) {
-    dot_run<Fp4Row, T>(run, x, y, y_stride);
+  if (x.low != nullptr) {
+    dot_run<Fp4Row<2>, T>(run, x, y, y_stride);
+  } else if (is_fp4(*run.w)) {
+    dot_run<Fp4Row<1>, T>(run, x, y, y_stride);
   } else {
     dot_run<Fp8Row, T>(run, x, y, y_stride);
   }

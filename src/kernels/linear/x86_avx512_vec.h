@@ -2,6 +2,8 @@
 // (kernels/linear/lanes.h). For files compiled for that ISA only; everything is static inline.
 #pragma once
 
+#include "kernels/formats.h"
+
 #if defined(__AVX512F__)  // so that the header also compiles alone, for the baseline
 
 #include <immintrin.h>
@@ -17,6 +19,31 @@ static inline __m512 e2m1_table() {
 
 static inline __mmask16 first_lanes(int64_t n) {
   return static_cast<__mmask16>(n < 16 ? (1u << n) - 1u : 0xffffu);
+}
+
+// |v| <= 448 to the nearest e4m3 value, ties to even (kernels/formats.h: float_to_e4m3).
+static inline __m512 round_e4m3(__m512 v) {
+  const __m512 small_unit = _mm512_set1_ps(0x1p14f);
+  const __m512i sign = _mm512_set1_epi32(int(0x80000000u));
+  const __m512i bits = _mm512_castps_si512(v);
+  const __m512 a = _mm512_castsi512_ps(_mm512_andnot_si512(sign, bits));
+  const __m512i lsb = _mm512_and_si512(_mm512_srli_epi32(bits, 20), _mm512_set1_epi32(1));
+  const __m512i up =
+      _mm512_add_epi32(_mm512_castps_si512(a), _mm512_add_epi32(lsb, _mm512_set1_epi32(0x7ffff)));
+  const __m512 normal =
+      _mm512_castsi512_ps(_mm512_and_si512(up, _mm512_set1_epi32(int(0xfff00000u))));
+  const __m512 tiny = _mm512_sub_ps(_mm512_add_ps(a, small_unit), small_unit);
+  const __mmask16 is_tiny = _mm512_cmp_ps_mask(a, _mm512_set1_ps(0x1p-6f), _CMP_LT_OQ);
+  const __m512 rounded =
+      _mm512_min_ps(_mm512_mask_mov_ps(normal, is_tiny, tiny), _mm512_set1_ps(448.0f));
+  return _mm512_castsi512_ps(
+      _mm512_or_si512(_mm512_castps_si512(rounded), _mm512_and_si512(bits, sign)));
+}
+
+// The scale of a group of inputs rounded to e4m3 (docs/spec/model.md 6.4).
+static inline float e4m3_scale(__m512 v0, __m512 v1) {
+  const float amax = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(v0), _mm512_abs_ps(v1)));
+  return pow2ceil((amax > 1e-4f ? amax : 1e-4f) * (1.0f / 448.0f));
 }
 
 // Up to 16 ue8m0 scales as fp32.

@@ -52,8 +52,8 @@ void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t token
   std::fill_n(count_, args.num_experts + 1, 0);
   for (int64_t i = 0; i < picks; ++i) ++count_[expert[i]];
   num_groups_ = gate_items_ = down_items_ = 0;
-  add_group(args.shared, picks, picks + tokens, false, cut);
-  int32_t begin = 0;
+  add_group(args.shared, 0, tokens, false, cut);
+  auto begin = static_cast<int32_t>(tokens);
   for (int64_t e = 0; e < args.num_experts; ++e) {
     const int32_t n = count_[e];
     count_[e] = begin;
@@ -63,7 +63,7 @@ void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t token
   for (int64_t i = 0; i < picks; ++i) {
     const int32_t pick = count_[expert[i]]++;
     pick_of_[i] = pick;
-    source_[pick] = static_cast<int32_t>(i);
+    source_[pick - tokens] = static_cast<int32_t>(i);
   }
 }
 
@@ -93,12 +93,21 @@ const ExpertGroup& ExpertGroups::of_down_item(int64_t item) const {
   return find_group(groups(), item, &ExpertGroup::first_down_item);
 }
 
+GateRound ExpertGroups::gate_round(int64_t first, int64_t max_picks) const {
+  int64_t end = first + 1;
+  while (end < num_groups_ && groups_[end].end - groups_[first].begin <= max_picks) ++end;
+  return {.end_group = end,
+          .picks = {groups_[first].begin, groups_[end - 1].end},
+          .first_item = groups_[first].first_gate_item,
+          .end_item = end < num_groups_ ? groups_[end].first_gate_item : gate_items_};
+}
+
 void ExpertGroups::sum_token(int64_t token, int64_t first, const LaneKernels& lanes) const {
   const Bf16* rows[kMaxPicks + 1];
   for (int64_t j = 0; j < args_->k; ++j) {
     rows[j] = e_ + pick_of_[token * args_->k + j] * part_rows_;
   }
-  rows[args_->k] = e_ + (tokens_ * args_->k + token) * part_rows_;
+  rows[args_->k] = e_ + token * part_rows_;
   lanes.sum_rows(rows, args_->k + 1, std::min(part_rows_, args_->hidden - first),
                  args_->y + (slab_ + token) * args_->hidden + first);
 }

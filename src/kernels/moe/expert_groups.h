@@ -1,12 +1,9 @@
-// The tokens of a slab grouped by expert, the groups' products cut into items, and the walk over
-// them: what the drivers of `moe_experts` share.
+// The tokens of a slab grouped by expert, and the groups' products cut into items.
 //
 // A pick is a (token, expert) pair.  Picks are sorted by expert, those of the shared expert come
-// last.  The shared expert has the most tokens, so its group comes first and a loop over items ends
-// with small ones.
+// first: it has the most tokens, so a loop over items ends with small ones.
 #pragma once
 
-#include <algorithm>
 #include <span>
 
 #include "kernels/linear/block_product.h"
@@ -33,6 +30,13 @@ class Carver {
   std::byte* next_;
 };
 
+// Picks [begin, end) of a slab.
+struct PickRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+};
+
 // An expert and its picks [begin, end) of the slab.
 struct ExpertGroup {
   const ExpertWeights* weights;
@@ -43,6 +47,14 @@ struct ExpertGroup {
   ProductItems down_items;  // of one part of the rows of w2
   int64_t first_gate_item;
   int64_t first_down_item;
+};
+
+// Groups [first, end) whose gates are computed together.
+struct GateRound {
+  int64_t end_group;
+  PickRange picks;
+  int64_t first_item;  // gate items [first_item, end_item)
+  int64_t end_item;
 };
 
 class ExpertGroups {
@@ -63,7 +75,8 @@ class ExpertGroups {
   std::span<const ExpertGroup> groups() const {
     return {groups_, static_cast<size_t>(num_groups_)};
   }
-  int64_t gate_items() const { return gate_items_; }
+  // As many groups from `first` on as have at most `max_picks` picks, but one at least.
+  GateRound gate_round(int64_t first, int64_t max_picks) const;
   int64_t down_items() const { return down_items_; }
   const ExpertGroup& of_gate_item(int64_t item) const;
   const ExpertGroup& of_down_item(int64_t item) const;
@@ -71,13 +84,15 @@ class ExpertGroups {
   // The outputs of down for the part being run, before their sum: [picks, part_rows()].
   Bf16* e() const { return e_; }
 
+  int64_t slab() const { return slab_; }  // first token
+  int64_t tokens() const { return tokens_; }
   // The token of a pick, counted from the slab's first.
   int64_t token_of(bool weighted, int64_t pick) const {
-    return weighted ? source_[pick] / args_->k : pick - tokens_ * args_->k;
+    return weighted ? source_[pick - tokens_] / args_->k : pick;
   }
   // The routing weight of a pick; nullptr: none.
   const float* weight_of(const ExpertGroup& group, int64_t pick) const {
-    return group.weighted ? args_->weight + slab_ * args_->k + source_[pick] : nullptr;
+    return group.weighted ? args_->weight + slab_ * args_->k + source_[pick - tokens_] : nullptr;
   }
   // Columns [first, first + part_rows()) of a token's y from e.
   void sum_token(int64_t token, int64_t first, const LaneKernels& lanes) const;
@@ -94,32 +109,9 @@ class ExpertGroups {
   int64_t part_rows_ = 0;
   Bf16* e_ = nullptr;
   int32_t* pick_of_ = nullptr;  // [tokens, k]
-  int32_t* source_ = nullptr;   // [picks]: t * k + j
+  int32_t* source_ = nullptr;   // [routed picks]: t * k + j
   int32_t* count_ = nullptr;    // [num_experts]
   ExpertGroup* groups_ = nullptr;
 };
-
-// The walk of a driver over the slabs of its tokens.  Driver:
-//   const ExpertGroups& start(slab, tokens)            takes scratch, prepares the rows of x
-//   void run_gate_item(item, thread)                   gate, up, and the input of down
-//   void run_down_item(item, first_row, thread)        e of the part from first_row on
-//   const LaneKernels& lanes()
-template <class Driver>
-void run_experts(const MoeExpertsArgs& args, Driver& driver) {
-  Stream& stream = *args.stream;
-  for (int64_t slab = 0; slab < args.num_tokens; slab += ExpertGroups::kSlabTokens) {
-    const int64_t tokens = std::min(ExpertGroups::kSlabTokens, args.num_tokens - slab);
-    const ExpertGroups& groups = driver.start(slab, tokens);
-    const bool worth = worth_sharing(tokens * (args.k + 1) * args.width * args.hidden);
-    share_items(stream, groups.gate_items(), worth,
-                [&](int64_t item, int thread) { driver.run_gate_item(item, thread); });
-    for (int64_t row = 0; row < args.hidden; row += groups.part_rows()) {
-      share_items(stream, groups.down_items(), worth,
-                  [&](int64_t item, int thread) { driver.run_down_item(item, row, thread); });
-      share_items(stream, tokens, worth_sharing(tokens * groups.part_rows() * (args.k + 1)),
-                  [&](int64_t t, int) { groups.sum_token(t, row, driver.lanes()); });
-    }
-  }
-}
 
 }  // namespace fathom::kernels

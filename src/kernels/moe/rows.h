@@ -11,17 +11,12 @@ void moe_route_avx2(const MoeRouteArgs& args);
 void moe_route_avx512(const MoeRouteArgs& args);
 void moe_experts_reference(const MoeExpertsArgs& args);
 
-// Widths want a multiple of 32 columns.
-bool lane_experts_support(const MoeExpertsArgs& args);
+// Widths want a multiple of 32 columns.  Numerics `reference`, and `int8` of experts in fp8 or fp4.
+bool experts_support(const MoeExpertsArgs& args);
+bool int8_experts_support(const MoeExpertsArgs& args);
 void moe_experts_plain(const MoeExpertsArgs& args);
 void moe_experts_avx2(const MoeExpertsArgs& args);
 void moe_experts_avx512(const MoeExpertsArgs& args);
-
-// The same in numerics `int8`, experts in fp8 or fp4.
-bool int8_experts_support(const MoeExpertsArgs& args);
-void moe_experts_int8_plain(const MoeExpertsArgs& args);
-void moe_experts_int8_avx2(const MoeExpertsArgs& args);
-void moe_experts_int8_avx512(const MoeExpertsArgs& args);
 void moe_experts_int8_amx(const MoeExpertsArgs& args);
 
 // cuda_experts_mma.cu; only in a build with CUDA.

@@ -18,12 +18,12 @@ std::span<const Kernel<MoeExpertsArgs>> moe_experts_kernels(DeviceKind kind) {
   static constexpr Kernel<MoeExpertsArgs> kTable[] = {
       {"moe_experts.reference", Isa::kReference, supports_all<MoeExpertsArgs>,
        moe_experts_reference},
-      {"moe_experts.plain", Isa::kPlain, lane_experts_support, moe_experts_plain},
-      {"moe_experts.int8_plain", Isa::kPlain, int8_experts_support, moe_experts_int8_plain},
-      {"moe_experts.x86_avx2", Isa::kAvx2, lane_experts_support, moe_experts_avx2},
-      {"moe_experts.int8_avx2", Isa::kAvx2, int8_experts_support, moe_experts_int8_avx2},
-      {"moe_experts.x86_avx512", Isa::kAvx512, lane_experts_support, moe_experts_avx512},
-      {"moe_experts.int8_avx512", Isa::kAvx512, int8_experts_support, moe_experts_int8_avx512},
+      {"moe_experts.plain", Isa::kPlain, experts_support, moe_experts_plain},
+      {"moe_experts.int8_plain", Isa::kPlain, int8_experts_support, moe_experts_plain},
+      {"moe_experts.x86_avx2", Isa::kAvx2, experts_support, moe_experts_avx2},
+      {"moe_experts.int8_avx2", Isa::kAvx2, int8_experts_support, moe_experts_avx2},
+      {"moe_experts.x86_avx512", Isa::kAvx512, experts_support, moe_experts_avx512},
+      {"moe_experts.int8_avx512", Isa::kAvx512, int8_experts_support, moe_experts_avx512},
       {"moe_experts.int8_amx", Isa::kAmx, int8_experts_support, moe_experts_int8_amx},
   };
   return kTable;
