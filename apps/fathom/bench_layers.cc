@@ -275,11 +275,11 @@ Result<KernelChoice> choose_kernels(const EngineOptions& options) {
   if (const std::string missing = missing_feature(isa); !missing.empty()) {
     return wrong_use("--isa " + options.isa + ": this CPU has no " + missing);
   }
-  const auto numerics = kernels::parse_numerics(options.numerics);
-  FATHOM_CHECK(numerics.has_value()) << options.numerics;  // the command line knows no other
+  FATHOM_ASSIGN(const kernels::Numerics numerics,
+                assembly::choose_numerics(options.numerics, /*on_gpu=*/false, isa));
   return KernelChoice{.threads = options.threads > 0 ? options.threads : cpu_info().num_cpus,
                       .isa = isa,
-                      .numerics = *numerics};
+                      .numerics = numerics};
 }
 
 // Prompt lengths and batches of the kind that is measured.

@@ -106,6 +106,12 @@ std::string huge_page_mode() {
   return line.substr(open + 1, close - open - 1);
 }
 
+// What --numerics stands for when it is left out and no GPU is used.
+std::string_view cpu_numerics() {
+  const auto numerics = assembly::choose_numerics("", /*on_gpu=*/false, best_isa());
+  return kernels::numerics_name(*numerics);
+}
+
 std::string report(const Facts& f) {
   const model::ModelConfig& c = f.config;
   std::string out = "model " + f.dir.string() + "\n";
@@ -145,6 +151,7 @@ std::string report(const Facts& f) {
       append(&out, "; %s needs %s", std::string(isa_name(isa)).c_str(), missing.c_str());
     }
   }
+  append(&out, "; --numerics %s on this CPU", std::string(cpu_numerics()).c_str());
   const double floor_s = model::decode_floor_s(f.decode, f.read_bytes_per_s);
   append(
       &out,
@@ -190,7 +197,7 @@ void write_machine(JsonWriter& json, const Facts& f) {
   json.member("huge_pages", f.huge_pages);
   json.key("features").begin_array();
   for (const std::string& feature : f.cpu.features) json.value(feature);
-  json.end_array().member("isa", isa_name(best_isa()));
+  json.end_array().member("isa", isa_name(best_isa())).member("numerics", cpu_numerics());
   json.key("missing").begin_object();
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
     if (const std::string m = missing_feature(isa); !m.empty()) json.member(isa_name(isa), m);

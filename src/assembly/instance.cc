@@ -111,12 +111,6 @@ Result<Isa> choose_isa(const Config& config) {
                "; leave --isa out to use " + std::string(isa_name(best_isa())));
 }
 
-Result<kernels::Numerics> choose_numerics(const Config& config) {
-  const auto numerics = kernels::parse_numerics(config.numerics);
-  if (numerics) return *numerics;
-  return wrong("--numerics " + config.numerics + ": not reference or int8");
-}
-
 // The GPU of --device.  nullptr: the CPU; with auto also if there is no GPU that we run on, or one
 // with less memory than the checkpoint and a tenth for the rest.
 Result<std::unique_ptr<Device>> choose_gpu(const Config& config,
@@ -284,6 +278,18 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
 
 }  // namespace
 
+Result<kernels::Numerics> choose_numerics(const std::string& name, bool on_gpu, Isa isa) {
+  using kernels::Numerics;
+  if (name.empty()) return on_gpu || isa < Isa::kAvx512 ? Numerics::kReference : Numerics::kInt8;
+  const std::optional<Numerics> numerics = kernels::parse_numerics(name);
+  if (!numerics) return wrong("--numerics " + name + ": not reference or int8");
+  if (on_gpu && *numerics != Numerics::kReference) {
+    return wrong("--numerics " + name +
+                 ": a GPU has reference only; leave it out or give --device cpu");
+  }
+  return *numerics;
+}
+
 Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const fs::path& dir) {
   return codec::Tokenizer::load(dir / "tokenizer.json");
 }
@@ -292,7 +298,9 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& ho
   FATHOM_TRY(check_numbers(config));
   auto instance = std::make_unique<Instance>();
   FATHOM_ASSIGN(instance->isa, choose_isa(config));
-  FATHOM_ASSIGN(instance->numerics, choose_numerics(config));
+  // A wrong name is an error before anything is looked for; what "" means depends on the device.
+  FATHOM_ASSIGN(instance->numerics,
+                choose_numerics(config.numerics, /*on_gpu=*/false, instance->isa));
   instance->prefill = config.prefill.value_or(PrefillMode::kReplay);
   FATHOM_ASSIGN(const int64_t kv_memory, choose_kv_memory(config));
   instance->threads = config.threads > 0 ? config.threads : cpu_info().num_cpus;
@@ -310,10 +318,8 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& ho
                 make_class_map(instance->dir, model, *instance->tokenizer));
   FATHOM_ASSIGN(weights::Checkpoint checkpoint, weights::Checkpoint::open(instance->dir));
   FATHOM_ASSIGN(instance->gpu, choose_gpu(config, checkpoint));
-  if (instance->gpu != nullptr && instance->numerics != kernels::Numerics::kReference) {
-    return wrong("--numerics " + config.numerics +
-                 ": a GPU has reference only; leave it out or give --device cpu");
-  }
+  FATHOM_ASSIGN(instance->numerics,
+                choose_numerics(config.numerics, instance->gpu != nullptr, instance->isa));
   if (class_map.empty()) {
     FATHOM_ASSIGN(class_map, model::load_class_map(instance->dir, model));
   }

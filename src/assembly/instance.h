@@ -57,6 +57,10 @@ struct Hooks {
 // does.
 Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& hooks = {});
 
+// The numerics that --numerics `name` means for kernels of `isa` on the CPU or on a GPU; "" leaves
+// the choice, which is made here only (docs/adr/0007).
+Result<kernels::Numerics> choose_numerics(const std::string& name, bool on_gpu, Isa isa);
+
 // DIR/tokenizer.json.
 Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const std::filesystem::path& dir);
 

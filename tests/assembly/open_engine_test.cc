@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "assembly/instance.h"
+#include "device/cpu_features.h"
 #include "fathom/codec.h"
 
 namespace fathom {
@@ -93,15 +95,34 @@ std::vector<float> logprobs(const Config& config) {
 }
 
 TEST(OpenEngine, NumericsReachTheKernels) {
-  const Config reference{.model = kDemo, .device = "cpu"};
+  const Config reference{.model = kDemo, .device = "cpu", .numerics = "reference"};
   const Config int8{.model = kDemo, .device = "cpu", .numerics = "int8"};
-  const Config by_hand{.model = kDemo, .device = "cpu", .numerics = "reference"};
   const std::vector<float> a = logprobs(reference), b = logprobs(int8);
   ASSERT_EQ(a.size(), 4u);
   ASSERT_EQ(b.size(), 4u);
-  EXPECT_EQ(a, logprobs(by_hand));
   EXPECT_NE(a, b);
   EXPECT_NEAR(a[0], b[0], 0.5);
+  // What is meant when nothing is said, with the kernels of this CPU and with plain ones.
+  EXPECT_EQ(logprobs({.model = kDemo, .device = "cpu"}), best_isa() >= Isa::kAvx512 ? b : a);
+  EXPECT_EQ(logprobs({.model = kDemo, .device = "cpu", .isa = "plain"}),
+            logprobs({.model = kDemo, .device = "cpu", .isa = "plain", .numerics = "reference"}));
+}
+
+TEST(OpenEngine, TheDefaultOfNumericsDependsOnTheDeviceAndTheKernels) {
+  using assembly::choose_numerics;
+  using kernels::Numerics;
+  EXPECT_EQ(*choose_numerics("", false, Isa::kAvx512), Numerics::kInt8);
+  EXPECT_EQ(*choose_numerics("", false, Isa::kAmx), Numerics::kInt8);
+  EXPECT_EQ(*choose_numerics("", false, Isa::kAvx2), Numerics::kReference);
+  EXPECT_EQ(*choose_numerics("", false, Isa::kPlain), Numerics::kReference);
+  EXPECT_EQ(*choose_numerics("", false, Isa::kReference), Numerics::kReference);
+  EXPECT_EQ(*choose_numerics("", true, Isa::kAvx512), Numerics::kReference);
+  EXPECT_EQ(*choose_numerics("int8", false, Isa::kPlain), Numerics::kInt8);
+  EXPECT_EQ(*choose_numerics("reference", true, Isa::kAvx512), Numerics::kReference);
+  const auto on_gpu = choose_numerics("int8", true, Isa::kAvx512);
+  ASSERT_FALSE(on_gpu.has_value());
+  EXPECT_NE(on_gpu.error().message().find("a GPU has reference only"), std::string::npos);
+  EXPECT_FALSE(choose_numerics("int4", false, Isa::kAvx2).has_value());
 }
 
 TEST(OpenEngine, RefusesWhatCannotBe) {
@@ -115,7 +136,6 @@ TEST(OpenEngine, RefusesWhatCannotBe) {
   EXPECT_EQ(code({.model = kDemo, .threads = -1}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.model = kDemo, .isa = "mmx"}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.model = kDemo, .numerics = "int4"}), StatusCode::kInvalidArgument);
-  EXPECT_EQ(code({.model = kDemo, .numerics = ""}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.model = kDemo, .kv_memory_bytes = -1}), StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.model = kDemo, .kv_memory_bytes = 10}), StatusCode::kResourceExhausted);
   EXPECT_EQ(code({.model = kDemo, .max_batch = 0}), StatusCode::kInvalidArgument);
