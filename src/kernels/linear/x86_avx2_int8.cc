@@ -1,14 +1,15 @@
 // The integer rows of `linear` with AVX2 (int8.h).
 //
 // A tile of fp4 holds bytes (value in halves + 12) for vpmaddubsw, whose sums of 2 products, and of
-// 4 such sums, stay below 2^15; a tile of fp8 holds int16 units for vpmaddwd.  Few tokens take the
-// tile, too: unpacking 32 bytes costs about 12 operations.  e4m3 x is two or three such
-// products a byte of fp4 weights.
+// 4 such sums, stay below 2^15; a tile of fp8 holds int16 units for vpmaddwd.  e4m3 x is two or
+// three such products a byte of fp4 weights.  Up to 3 tokens take rows as they are stored
+// (x86_avx2_int8_dot.cc).
+#include "kernels/linear/x86_avx2_int8.h"
+
 #include <immintrin.h>
 
 #include <algorithm>
 
-#include "kernels/linear/int8.h"
 #include "kernels/linear/x86_avx2_vec.h"
 
 namespace fathom::kernels {
@@ -331,10 +332,10 @@ void multiply(const Int8TileProduct& p) {
 
 const Int8Kernels& avx2_int8() {
   static const Int8Kernels kKernels = {.lanes = &avx2_lanes(),
-                                       .max_direct_tokens = 0,
+                                       .max_direct_tokens = kMaxInt8DotTokens,
                                        .quantize = quantize,
                                        .quantize_row = quantize_row,
-                                       .dot = nullptr,
+                                       .dot = dot_int8_avx2,
                                        .unpack = unpack,
                                        .multiply = multiply};
   return kKernels;

@@ -1,0 +1,320 @@
+// Integer products of 1 to 3 tokens straight from the stored rows (decode), AVX2.
+//
+// Limit: DRAM for fp4 and one token: 32 bytes take about 15 vector operations, two to three a
+// cycle. fp8 takes twice as many, most of them to widen a code, and stays at half of that rate.
+//
+// A run of rows is cut in 8 parts that are read side by side, with a prefetch 1 KB ahead.  8 rows
+// by 64 columns at a time: a row gives a vector with 4 partial sums of each of 2 groups; shuffles
+// and adds of 8 of them leave a vector of 8 rows for each group.
+#include <immintrin.h>
+
+#include <algorithm>
+
+#include "kernels/linear/int8_product.h"
+#include "kernels/linear/x86_avx2_int8.h"
+
+namespace fathom::kernels {
+namespace {
+
+constexpr int64_t kPrefetchBytes = 1024;
+constexpr int64_t kStep = 64;  // columns
+
+void prefetch(const uint8_t* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p + kPrefetchBytes), _MM_HINT_T0);
+}
+
+__m256i halves(const void* low, const void* high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)low)),
+                                 _mm_loadu_si128((const __m128i*)high), 1);
+}
+
+// One row by 64 columns, of which `cols` are there: dwords 4 g .. 4 g + 3 of sum[t] add up to group
+// g.
+template <int kPlanes>  // 1: int8; 2, 3: e4m3 without and with fine codes
+struct Fp4Row {
+  static constexpr int64_t kBytes = kStep / 2;
+  static constexpr int kCodes = kPlanes;  // a token
+  static constexpr float kUnit = 0.5f;
+  static constexpr bool kHasOffset = true;
+
+  // 64 places of x: the even columns of both groups, then the odd ones.
+  struct Columns {
+    __m256i a, b;
+    void load(const int8_t* code) {
+      a = halves(code, code + 32);
+      b = halves(code + 16, code + 48);
+    }
+  };
+
+  static constexpr int16_t weight_of(int plane) {
+    constexpr int16_t kOf[3] = {kPlanes == 1   ? 1
+                                : kPlanes == 2 ? 256
+                                               : 2048,
+                                kPlanes == 2 ? 1 : 8, 1};
+    return kOf[plane];
+  }
+
+  template <int T>
+  void row(const uint8_t* w, int64_t cols, const Columns (&x)[T * kPlanes], __m256i* sum) const {
+    const __m256i table =
+        _mm256_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0, 12, 13, 14, 15,
+                         16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
+    const __m256i nibble = _mm256_set1_epi8(15);
+    const __m256i v = cols == kStep ? _mm256_loadu_si256((const __m256i*)w)
+                                    : _mm256_zextsi128_si256(_mm_loadu_si128((const __m128i*)w));
+    const __m256i low = _mm256_shuffle_epi8(table, _mm256_and_si256(v, nibble));
+    const __m256i high =
+        _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble));
+#pragma GCC unroll 3
+    for (int t = 0; t < T; ++t) {
+      __m256i s = _mm256_setzero_si256();
+#pragma GCC unroll 3
+      for (int p = 0; p < kPlanes; ++p) {
+        const Columns& c = x[t * kPlanes + p];
+        // Sums of 4 products of at most 24 * 128.
+        const __m256i pairs =
+            _mm256_add_epi16(_mm256_maddubs_epi16(low, c.a), _mm256_maddubs_epi16(high, c.b));
+        s = _mm256_add_epi32(s, _mm256_madd_epi16(pairs, _mm256_set1_epi16(weight_of(p))));
+      }
+      sum[t] = s;
+    }
+  }
+};
+
+// An e4m3 code is (8 + m) 2^(e - 4) units of 2^-6 from e = 4 on; 32 smaller codes have a table.
+struct alignas(16) E4m3Tables {
+  uint8_t small[32], factor_low[16], factor_high[16];
+};
+constexpr E4m3Tables make_e4m3_tables() {
+  E4m3Tables t{};
+  for (int i = 0; i < 32; ++i) {
+    t.small[i] = static_cast<uint8_t>(e4m3_units(static_cast<uint8_t>(i)));
+  }
+  for (int e = 0; e < 16; ++e) {
+    const int factor = e < 4 ? 1 : 1 << (e - 4);
+    t.factor_low[e] = static_cast<uint8_t>(factor & 255);
+    t.factor_high[e] = static_cast<uint8_t>(factor >> 8);
+  }
+  return t;
+}
+constexpr E4m3Tables kTables = make_e4m3_tables();
+
+struct Fp8Row {
+  static constexpr int64_t kBytes = kStep;
+  static constexpr int kCodes = 1;
+  static constexpr float kUnit = 0x1p-6f;
+  static constexpr bool kHasOffset = false;
+
+  // 16-bit lanes in the order in which unpacking leaves the weights.
+  struct Columns {
+    __m256i x[4];
+    void load(const int8_t* code) {
+      for (int half = 0; half < 2; ++half) {
+        const __m256i v = halves(code + 16 * half, code + 32 + 16 * half);
+        x[2 * half] = _mm256_srai_epi16(_mm256_unpacklo_epi8(v, v), 8);
+        x[2 * half + 1] = _mm256_srai_epi16(_mm256_unpackhi_epi8(v, v), 8);
+      }
+    }
+  };
+
+  static __m256i table(const uint8_t* bytes) {
+    return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i*)bytes));
+  }
+  const __m256i small_even = table(kTables.small), small_odd = table(kTables.small + 16);
+  const __m256i factor_low = table(kTables.factor_low), factor_high = table(kTables.factor_high);
+
+  // 32 codes: those in the low halves of the lanes, and those in the high halves.
+  void units(__m256i w, __m256i* low, __m256i* high) const {
+    const __m256i c = _mm256_and_si256(w, _mm256_set1_epi8(0x7f));
+    const __m256i e = _mm256_and_si256(_mm256_srli_epi16(c, 3), _mm256_set1_epi8(15));
+    const __m256i big =
+        _mm256_or_si256(_mm256_and_si256(c, _mm256_set1_epi8(7)), _mm256_set1_epi8(8));
+    const __m256i small =
+        _mm256_blendv_epi8(_mm256_shuffle_epi8(small_even, c), _mm256_shuffle_epi8(small_odd, c),
+                           _mm256_slli_epi16(c, 3));
+    const __m256i m = _mm256_blendv_epi8(big, small, _mm256_cmpgt_epi8(_mm256_set1_epi8(32), c));
+    const __m256i f0 = _mm256_shuffle_epi8(factor_low, e);
+    const __m256i f1 = _mm256_shuffle_epi8(factor_high, e);
+    const __m256i zero = _mm256_setzero_si256();
+    const auto signed_product = [](__m256i mantissa, __m256i factor, __m256i sign) {
+      return _mm256_sign_epi16(_mm256_mullo_epi16(mantissa, factor), sign);
+    };
+    // A code twice in 16 bits has its sign, and is 0 only where the value is.
+    *low = signed_product(_mm256_unpacklo_epi8(m, zero), _mm256_unpacklo_epi8(f0, f1),
+                          _mm256_unpacklo_epi8(w, w));
+    *high = signed_product(_mm256_unpackhi_epi8(m, zero), _mm256_unpackhi_epi8(f0, f1),
+                           _mm256_unpackhi_epi8(w, w));
+  }
+
+  template <int T>
+  void row(const uint8_t* w, int64_t cols, const Columns (&x)[T], __m256i* sum) const {
+    __m256i v[4];
+    if (cols == kStep) {
+      units(halves(w, w + 32), &v[0], &v[1]);
+      units(halves(w + 16, w + 48), &v[2], &v[3]);
+    } else {
+      units(_mm256_zextsi128_si256(_mm_loadu_si128((const __m128i*)w)), &v[0], &v[1]);
+      units(_mm256_zextsi128_si256(_mm_loadu_si128((const __m128i*)(w + 16))), &v[2], &v[3]);
+    }
+#pragma GCC unroll 3
+    for (int t = 0; t < T; ++t) {
+      __m256i s = _mm256_madd_epi16(v[0], x[t].x[0]);
+#pragma GCC unroll 3
+      for (int i = 1; i < 4; ++i) s = _mm256_add_epi32(s, _mm256_madd_epi16(v[i], x[t].x[i]));
+      sum[t] = s;
+    }
+  }
+};
+
+// Four rows' sums to [row 0 .. 3] of both groups.
+__m256i fold_rows(const __m256i& r0, const __m256i& r1, const __m256i& r2, const __m256i& r3) {
+  const __m256i a = _mm256_add_epi32(_mm256_unpacklo_epi32(r0, r1), _mm256_unpackhi_epi32(r0, r1));
+  const __m256i b = _mm256_add_epi32(_mm256_unpacklo_epi32(r2, r3), _mm256_unpackhi_epi32(r2, r3));
+  return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+}
+
+// Rows of a run that are read together.
+struct EightRows {
+  const uint8_t* w[8];
+  const uint8_t* scale[8];
+
+  EightRows(const Int8RowRun& run, int64_t part, int64_t turn) {
+    const int64_t groups = run.w->cols / kGroupCols, bytes = stored_row_bytes(*run.w);
+    const bool fp4 = is_fp4(*run.w);
+    for (int i = 0; i < 8; ++i) {
+      const int64_t row = std::min(run.first + run.rows - 1, run.first + i * part + turn);
+      w[i] = run.w->data + row * bytes;
+      scale[i] = run.w->scale + (fp4 ? row : row / kBlockRows) * groups;
+    }
+  }
+
+  // Of one group; code 0 is 2^-127, a subnormal.
+  __m256 scales(int64_t group) const {
+    const __m256i bytes =
+        _mm256_setr_epi32(scale[0][group], scale[1][group], scale[2][group], scale[3][group],
+                          scale[4][group], scale[5][group], scale[6][group], scale[7][group]);
+    return _mm256_castsi256_ps(
+        _mm256_max_epu32(_mm256_slli_epi32(bytes, 23), _mm256_set1_epi32(1 << 22)));
+  }
+};
+
+// acc of T tokens goes on with group `group` of 8 rows.
+template <int kCodes, bool kHasOffset, int T>
+void add_group(const __m256i (&sum)[T], const EightRows& rows, const Int8Rows& x, int64_t group,
+               __m256 (&acc)[T]) {
+  __m256 scale = rows.scales(group);
+  if (kCodes == 3) scale = _mm256_mul_ps(scale, _mm256_set1_ps(0.125f));
+#pragma GCC unroll 3
+  for (int t = 0; t < T; ++t) {
+    const int64_t place = t * x.group_stride + group;
+    __m256i s = sum[t];
+    if (kHasOffset) {
+      // That of e4m3 is in units of its fine codes.
+      const int32_t offset = kCodes == 2 ? x.offset[place] >> 3 : x.offset[place];
+      s = _mm256_add_epi32(s, _mm256_set1_epi32(offset));
+    }
+    const __m256 f = _mm256_mul_ps(_mm256_cvtepi32_ps(s), scale);
+    acc[t] = _mm256_fmadd_ps(f, _mm256_set1_ps(x.scale[place]), acc[t]);
+  }
+}
+
+// acc of T tokens goes on with columns [col, col + 64), less at the end.
+template <class Row, int T>
+inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const EightRows& rows,
+                                                       int64_t cols, const Int8Rows& x, int64_t col,
+                                                       __m256 (&acc)[T]) {
+  constexpr int kCodes = Row::kCodes;
+  const int64_t some = std::min(kStep, cols - col), at = col / kStep * Row::kBytes;
+  typename Row::Columns columns[T * kCodes];
+  for (int t = 0; t < T; ++t) {
+    const int64_t place = t * x.code_stride + col;
+    columns[t * kCodes].load(x.code + place);
+    if (kCodes > 1) columns[t * kCodes + 1].load(x.low + place);
+    if (kCodes > 2) columns[t * kCodes + 2].load(x.fine + place);
+  }
+  __m256i sums[2][T];
+#pragma GCC unroll 2
+  for (int q = 0; q < 2; ++q) {
+    __m256i s[4][T];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const uint8_t* w = rows.w[4 * q + i] + at;
+      kernel.template row<T>(w, some, columns, s[i]);
+      if (at % 64 == 0) prefetch(w);
+    }
+#pragma GCC unroll 3
+    for (int t = 0; t < T; ++t) sums[q][t] = fold_rows(s[0][t], s[1][t], s[2][t], s[3][t]);
+  }
+  __m256i sum[T];
+#pragma GCC unroll 3
+  for (int t = 0; t < T; ++t) sum[t] = _mm256_permute2x128_si256(sums[0][t], sums[1][t], 0x20);
+  add_group<kCodes, Row::kHasOffset>(sum, rows, x, col / kGroupCols, acc);
+  if (some < kStep) return;
+#pragma GCC unroll 3
+  for (int t = 0; t < T; ++t) sum[t] = _mm256_permute2x128_si256(sums[0][t], sums[1][t], 0x31);
+  add_group<kCodes, Row::kHasOffset>(sum, rows, x, col / kGroupCols + 1, acc);
+}
+
+template <class Row, int T>
+void dot_turn(const Row& kernel, const EightRows& rows, int64_t cols, const Int8Rows& x,
+              __m256 (&acc)[T]) {
+  for (int64_t col = 0; col < cols; col += kStep) {
+    if constexpr (Row::kCodes == 2) {
+      uint32_t fine = 0;
+      for (int t = 0; t < T; ++t) {
+        const uint8_t* flags = x.has_fine + t * x.group_stride + col / kGroupCols;
+        fine |= flags[0] | uint32_t{flags[1]};  // 0 behind the last group
+      }
+      if (fine != 0) {
+        dot_columns<Fp4Row<3>, T>({}, rows, cols, x, col, acc);
+        continue;
+      }
+    }
+    dot_columns<Row, T>(kernel, rows, cols, x, col, acc);
+  }
+}
+
+template <class Row, int T>
+void dot_run(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_stride) {
+  const Row kernel;
+  const int64_t part = (run.rows + 7) / 8;
+  for (int64_t turn = 0; turn < part; ++turn) {
+    __m256 acc[T] = {};
+    dot_turn<Row, T>(kernel, EightRows(run, part, turn), run.w->cols, x, acc);
+    for (int t = 0; t < T; ++t) {
+      alignas(32) float out[8];
+      _mm256_store_ps(out, _mm256_mul_ps(acc[t], _mm256_set1_ps(Row::kUnit)));
+      for (int64_t i = 0; i < 8 && i * part + turn < run.rows; ++i) {
+        y[t * y_stride + i * part + turn] = out[i];
+      }
+    }
+  }
+}
+
+template <int T>
+void dot_tokens(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_stride) {
+  if (x.low != nullptr) {
+    dot_run<Fp4Row<2>, T>(run, x, y, y_stride);
+  } else if (is_fp4(*run.w)) {
+    dot_run<Fp4Row<1>, T>(run, x, y, y_stride);
+  } else {
+    dot_run<Fp8Row, T>(run, x, y, y_stride);
+  }
+}
+
+}  // namespace
+
+void dot_int8_avx2(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
+                   int64_t y_stride) {
+  static_assert(kMaxInt8DotTokens == 3);
+  switch (tokens) {
+    case 1:
+      return dot_tokens<1>(run, x, y, y_stride);
+    case 2:
+      return dot_tokens<2>(run, x, y, y_stride);
+    default:
+      return dot_tokens<3>(run, x, y, y_stride);
+  }
+}
+
+}  // namespace fathom::kernels
