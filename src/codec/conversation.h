@@ -146,13 +146,14 @@ struct ParsingOptions {
   bool starts_in_tool_calls = false;  // the prompt already opened the block of calls
   bool parse_json_output = false;     // JSON mode: strip what is around the JSON
   bool strip_json_fence = false;      // JSON Schema: strip a fence around the answer
+  bool single_call = false;           // the answer ends with its first call: parallel ones are off
   Stage thinking_initial_stage = Stage::kNone;
   std::vector<std::string> stop_sequences;
   SpecialTokens special_tokens;
 };
 std::string_view thinking_stage_name(ParsingOptions::Stage stage);  // "reasoning_start"; none: ""
-// Sets how the answer to `conversation`, which is complete, is to be read: all but stop sequences
-// and spellings, which stay.
+// Sets how the answer to `conversation`, which is complete, is to be read: all but stop sequences,
+// spellings and single_call, which stay.
 void set_parsing(const Conversation& conversation, ParsingOptions* parsing);
 
 // A function within a namespace (Responses) has the flat name "NAMESPACE::NAME" in the prompt.

@@ -157,6 +157,29 @@ TEST(OutputFaults, SecondBlockIsParsed) {
             "C[f {}] C[g {}] tool_calls");
 }
 
+// parallel_tool_calls: false.
+TEST(OutputFaults, SingleCallEndsTheAnswer) {
+  const std::string f = invoke("f", param("a", "1", false)), g = invoke("g", "");
+  const std::string open_f = "<｜DSML｜ invoke name=\"f\">\n" + param("a", "1", false);
+  OutputStream::Options options = output_options();
+  EXPECT_EQ(parsed("T\n\n" + block(f + g) + "more", options),
+            "T[Tmore] C[f {\"a\": 1}] C[g {}] tool_calls");
+  options.parser.parsing.single_call = true;
+  EXPECT_EQ(parsed("T\n\n" + block(f + g) + "more", options), "T[T] C[f {\"a\": 1}] tool_calls");
+  EXPECT_EQ(parsed(block(f) + "\n" + block(g), options), "C[f {\"a\": 1}] tool_calls");
+  EXPECT_EQ(parsed(block(open_f + g), options), "C[f {\"a\": 1}] tool_calls");
+  EXPECT_EQ(parsed(block(g + f), options, FinishReason::kLength), "C[g {}] tool_calls");
+  EXPECT_EQ(parsed("No call.", options), "T[No call.] stop");
+  // Nothing more is needed from the engine, and what it still sends is not read.
+  OutputStream stream(options, nullptr, CallIds::from_seed(0));
+  std::vector<OutputEvent> events;
+  stream.push_text("<｜DSML｜ calls>\n" + f, 9, &events);
+  EXPECT_TRUE(stream.finished());
+  const size_t num_events = events.size();
+  stream.push_text(g, 3, &events);
+  EXPECT_EQ(events.size(), num_events);
+}
+
 TEST(OutputFaults, TextAfterBlockIsShown) {
   EXPECT_EQ(parsed(block(invoke("f", "")) + "\nDone.", output_options()),
             "T[Done.] C[f {}] tool_calls");

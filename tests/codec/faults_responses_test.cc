@@ -14,6 +14,10 @@ TEST(ResponsesFaults, StateIgnoredNoMore) {
   EXPECT_EQ(
       read_responses(R"("input":"x","previous_response_id":null)").conversation.messages.size(),
       1u);
+  EXPECT_EQ(responses_error(R"("input":[{"type":"item_reference","id":"msg_1"},{"role":"user",)"
+                            R"("content":"x"}])")
+                .find("input[0]: item_reference is not supported"),
+            0u);
 }
 
 TEST(ResponsesFaults, EmptyConversationIsRefused) {

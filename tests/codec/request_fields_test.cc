@@ -93,7 +93,9 @@ const Row kChatRows[] = {
     taken(R"("thinking":{"type":"adaptive","budget_tokens":5})"),
     ignored(R"("thinking":{"type":"disabled","budget_tokens":5})"),
     refused(R"("thinking":{"type":"perhaps"})", "invalid request body: thinking.type..."),
-    ignored(R"("parallel_tool_calls":false)"),
+    taken(R"("parallel_tool_calls":false)"),  // ignored by the package
+    ignored(R"("parallel_tool_calls":true)"),
+    refused(R"("parallel_tool_calls":1)", "invalid request body: parallel_tool_calls: ..."),
     ignored(R"("user":"u")"),
     ignored(R"("service_tier":"flex")"),
     ignored(R"("metadata":{"a":"b"})"),
@@ -148,7 +150,9 @@ const Row kResponsesRows[] = {
     ignored(R"("store":true)"),
     ignored(R"("metadata":{"a":"b"})"),
     ignored(R"("include":["x"])"),
-    ignored(R"("parallel_tool_calls":false)"),
+    taken(R"("parallel_tool_calls":false)"),  // ignored by the package
+    ignored(R"("parallel_tool_calls":true)"),
+    refused(R"("parallel_tool_calls":1)", "invalid request body: parallel_tool_calls: ..."),
     ignored(R"("truncation":"auto")"),
     ignored(R"("background":false)"),
     ignored(R"("prompt":{"id":"p"})"),
@@ -181,7 +185,8 @@ const Row kMessagesRows[] = {
             "deferred."),
     ignored(R"("tool_choice":{"type":"auto"})"),
     refused(R"("tool_choice":{"type":"must"})", "invalid request body: tool_choice.type..."),
-    ignored(R"("tool_choice":{"type":"auto","disable_parallel_tool_use":true})"),
+    taken(R"("tool_choice":{"type":"auto","disable_parallel_tool_use":true})"),  // the package: no
+    ignored(R"("tool_choice":{"type":"auto","disable_parallel_tool_use":false})"),
     taken(R"("thinking":{"type":"enabled","budget_tokens":1024,"display":"omitted"})"),
     refused(R"("thinking":{"type":"perhaps"})", "invalid request body: thinking.type..."),
     taken(R"("output_config":{"effort":"max"})"),
@@ -213,13 +218,14 @@ bool is_same(const ConversationRequest& a, const ConversationRequest& b) {
   return a.conversation == b.conversation && a.inference == b.inference && a.stream == b.stream &&
          a.include_usage == b.include_usage &&
          a.parsing.stop_sequences == b.parsing.stop_sequences &&
+         a.parsing.single_call == b.parsing.single_call &&
          a.namespaced_tools == b.namespaced_tools && a.custom_tools == b.custom_tools;
 }
 
 std::string echo_of(std::string_view body) {
   const ResponsesEcho e = responses_echo(*parse_json(body));
   return e.instructions + e.max_output_tokens + e.reasoning + e.temperature + e.text +
-         e.tool_choice + e.tools + e.top_logprobs + e.top_p + e.user;
+         e.tool_choice + e.tools + e.top_logprobs + e.top_p + e.user + e.parallel_tool_calls;
 }
 
 void check_row(Protocol protocol, const Row& row) {

@@ -310,8 +310,8 @@ std::string ResponsesEvents::json() const {
   json.key("max_tool_calls").null().member("model", options_.info.model);
   json.key("moderation").null().key("output").begin_array();
   for (const std::string& item : output_) json.raw(item);
-  json.end_array().key("parallel_tool_calls").boolean(true).key("presence_penalty").raw("0.0");
-  json.key("previous_response_id");
+  json.end_array().key("parallel_tool_calls").raw(echo.parallel_tool_calls);
+  json.key("presence_penalty").raw("0.0").key("previous_response_id");
   const std::optional<std::string>& previous = options_.info.previous_response_id;
   previous ? json.string(*previous) : json.null();
   json.key("prompt_cache_key").null();

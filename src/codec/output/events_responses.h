@@ -16,6 +16,7 @@ namespace fathom::codec {
 struct ResponsesEcho {
   std::string instructions = "null";
   std::string max_output_tokens = "null";
+  std::string parallel_tool_calls = "true";
   std::string reasoning;
   std::string temperature = "1.0";
   std::string text;

@@ -60,7 +60,7 @@ class OutputParser {
   // The end of the output.
   void finish(std::vector<OutputPiece>* out);
 
-  // A stop sequence was found: no more output is needed.
+  // A stop sequence was found, or the only call is complete: no more output is needed.
   bool finished() const { return state_ == State::kFinished; }
   // The stop sequence that ended the answer.  None if calls came before it: the client has to run
   // them.
@@ -122,6 +122,7 @@ class OutputParser {
   void enter(State state, bool leading = false);
   void open_call();
   void close_call(bool complete);
+  void leave_call(State next);  // it is complete
   std::string_view pending() const { return std::string_view(buffer_).substr(head_); }
   void consume(size_t bytes);
   void emit_text(size_t bytes);  // hands out the first bytes of pending() and consumes them

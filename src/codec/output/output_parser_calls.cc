@@ -41,6 +41,12 @@ void OutputParser::close_call(bool complete) {
   out_->push_back(std::move(piece));
 }
 
+void OutputParser::leave_call(State next) {
+  close_call(true);
+  const bool is_last = options_.parsing.single_call && options_.parsing.parse_tool_calls;
+  enter(is_last ? State::kFinished : next);
+}
+
 // Text comes where only calls should be.  White space before it is no part of the answer.
 bool OutputParser::answer_follows_block() {
   enter(after_block_, true);
@@ -141,8 +147,7 @@ bool OutputParser::step_arguments() {
   if (found == Found::kMore && tag.marker_end > 0) {
     // The output ends within a tag.
     if (tag.closing) {
-      close_call(true);
-      enter(State::kBlock);
+      leave_call(State::kBlock);
     }
     consume(text.size());
     return false;
@@ -164,8 +169,11 @@ bool OutputParser::step_arguments() {
     const bool is_call = tag.word == "invoke";
     consume(named == Found::kYes ? name_begin : tag.end);
     if (named == Found::kNo) return true;
-    if (is_call) close_call(true);  // its closing tag was forgotten
-    enter(is_call ? State::kName : State::kParameterName);
+    if (is_call) {
+      leave_call(State::kName);  // its closing tag was forgotten
+    } else {
+      enter(State::kParameterName);
+    }
     return true;
   }
   if (!has_parameters_) {
@@ -181,8 +189,7 @@ bool OutputParser::close_tag_in_arguments(std::string_view word, size_t end) {
   const bool ends_call = word != "parameter";
   consume(end);
   if (!ends_call) return true;
-  close_call(true);
-  enter(State::kBlock);
+  leave_call(State::kBlock);
   return true;
 }
 
@@ -275,8 +282,7 @@ bool OutputParser::step_value() {
     enter(State::kArguments);
     return true;
   }
-  close_call(true);
-  enter(State::kBlock);
+  leave_call(State::kBlock);
   return true;
 }
 

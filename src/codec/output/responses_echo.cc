@@ -97,6 +97,7 @@ ResponsesEcho responses_echo(const JsonValue& body) {
   ResponsesEcho echo;
   echo.instructions = compact(body.find("instructions"), "null");
   echo.max_output_tokens = compact(body.find("max_output_tokens"), "null");
+  echo.parallel_tool_calls = compact(body.find("parallel_tool_calls"), "true");
   echo.reasoning = reasoning_member(body.find("reasoning"));
   echo.temperature = sampling_value(body.find("temperature"));
   echo.text = text_member(body.find("text"));

@@ -276,6 +276,7 @@ class ChatConverter {
 
   Status read_stream() {
     request_.stream = bool_field(body_, "stream", false);
+    request_.parsing.single_call = !bool_field(body_, "parallel_tool_calls", true);
     const JsonValue* stream_options = field(body_, "stream_options");
     if (stream_options == nullptr) return Status();
     if (!request_.stream) {

@@ -143,6 +143,7 @@ void check_chat_shape(const Shape& body, bool needs_model) {
   body.optional("top_logprobs").is_integer(std::numeric_limits<uint8_t>::max());
   body.optional("logprobs").is_bool();
   body.optional("stream").is_bool();
+  body.optional("parallel_tool_calls").is_bool();
   check_stop_shape(body.optional("stop"));
   const Shape stream_options = body.optional("stream_options");
   if (stream_options.is_object()) stream_options.optional("include_usage").is_bool();

@@ -50,6 +50,9 @@ class MessagesConverter {
     FATHOM_TRY(settle_constraint(std::move(format), &request_));
     FATHOM_TRY(read_values());
     request_.stream = bool_field(body_, "stream", false);
+    const JsonValue* tool_choice = field(body_, "tool_choice");
+    request_.parsing.single_call =
+        tool_choice != nullptr && bool_field(*tool_choice, "disable_parallel_tool_use", false);
     return std::move(request_);
   }
 

@@ -124,6 +124,7 @@ void check_messages_shape(const Shape& body, bool needs_model) {
     if (type.is_one_of({"auto", "any", "tool", "none"}) && *type.value().if_string() == "tool") {
       choice.required("name").is_string();
     }
+    choice.optional("disable_parallel_tool_use").is_bool();
   }
   const Shape thinking = body.optional("thinking");
   check_thinking_shape(thinking);

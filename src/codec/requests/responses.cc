@@ -36,6 +36,7 @@ class ResponsesConverter {
     FATHOM_TRY(settle_constraint(std::move(format_), &request_));
     FATHOM_TRY(read_values());
     request_.stream = bool_field(body_, "stream", false);
+    request_.parsing.single_call = !bool_field(body_, "parallel_tool_calls", true);
     request_.namespaced_tools = std::move(tools_.namespaced());
     request_.custom_tools = std::move(tools_.custom());
     return std::move(request_);

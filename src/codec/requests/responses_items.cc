@@ -79,6 +79,12 @@ Status ResponsesItems::convert_item(const JsonValue& item, size_t i) {
   if (type == "reasoning") return convert_reasoning(item);
   if (is_call(type)) return open_call(item, i);
   if (is_output(type)) return take_output(item, i);
+  // Left out, the model would not know what the client thinks it knows.
+  if (type == "item_reference") {
+    return bad_request("input[" + std::to_string(i) +
+                       "]: item_reference is not supported: items are not stored here. Send the "
+                       "item itself, or use previous_response_id.");
+  }
   return Status();
 }
 

@@ -177,6 +177,7 @@ void check_responses_shape(const Shape& body, bool needs_model) {
   body.optional("temperature").is_number();
   body.optional("top_p").is_number();
   body.optional("stream").is_bool();
+  body.optional("parallel_tool_calls").is_bool();
   check_text(body.optional("text"));
   const Shape reasoning = body.optional("reasoning");
   if (reasoning.is_object()) {
