@@ -14,6 +14,8 @@
 
 namespace fathom::gpu_bench {
 
+class Passes;
+
 // Ends the program with the error.
 template <class T>
 T must(Result<T> result);
@@ -37,6 +39,10 @@ class Bench {
   void model(int32_t layers, int32_t num_experts);
 
  private:
+  // ---- gpu_bench_tokens.cc
+  void steps(Passes& passes);
+  void draft_rounds(Passes& passes, int32_t num_drafts);
+
   // ---- gpu_bench_kernels.cc
   void linear(const std::string& name, DType dtype, int64_t rows, int64_t cols, bool quantize);
   void experts(int64_t num_experts);

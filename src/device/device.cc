@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -29,6 +30,14 @@ class CpuDevice final : public Device {
   }
 
   bool shares_host_memory() const override { return true; }
+  Result<HostMemory> allocate_host(int64_t bytes) override {
+    auto* data = static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes)));
+    if (data == nullptr && bytes > 0) {
+      return Status(StatusCode::kResourceExhausted,
+                    "the system refuses " + std::to_string(bytes >> 20) + " MiB of memory");
+    }
+    return HostMemory(data, [](std::byte* p) { std::free(p); });
+  }
   Status write(std::byte* to, const void* from, int64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
     return Status();

@@ -36,6 +36,8 @@ class Buffer {
   int64_t size_ = 0;
 };
 
+using HostMemory = std::unique_ptr<std::byte, void (*)(std::byte*)>;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -50,6 +52,9 @@ class Device {
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
   // Whether kernels read and write memory of the host in place.
   virtual bool shares_host_memory() const = 0;
+  // Memory of the host to which streams of this device copy at full rate and without waiting.  It
+  // may outlive the device.
+  virtual Result<HostMemory> allocate_host(int64_t bytes) = 0;
   // Copies from the host to memory of the device, at once.
   virtual Status write(std::byte* to, const void* from, int64_t bytes) = 0;
   // The host has `num_threads` threads for what it does itself.

@@ -10,7 +10,7 @@
 #include "kernels/pack_rows/rows.h"
 #include "kernels/rms_norm/rows.h"
 #include "kernels/rope/rows.h"
-#include "kernels/row_best/rows.h"
+#include "kernels/row_draw/rows.h"
 #include "kernels/sparse_attention/rows.h"
 
 namespace fathom::kernels {
@@ -26,7 +26,7 @@ std::span<const Kernel<RopeArgs>> rope_cuda_kernels() { return {}; }
 std::span<const Kernel<PackRowsArgs>> pack_rows_cuda_kernels() { return {}; }
 std::span<const Kernel<CompressPoolArgs>> compress_pool_cuda_kernels() { return {}; }
 std::span<const Kernel<CopyRowsArgs>> copy_rows_cuda_kernels() { return {}; }
-std::span<const Kernel<RowBestArgs>> row_best_cuda_kernels() { return {}; }
+std::span<const Kernel<RowDrawArgs>> row_draw_cuda_kernels() { return {}; }
 std::span<const Kernel<IndexSelectArgs>> index_select_cuda_kernels() { return {}; }
 std::span<const Kernel<SparseAttentionArgs>> sparse_attention_cuda_kernels() { return {}; }
 std::span<const Kernel<MoeRouteArgs>> moe_route_cuda_kernels() { return {}; }

@@ -20,7 +20,7 @@
 #include "kernels/pack_rows/pack_rows.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
-#include "kernels/row_best/row_best.h"
+#include "kernels/row_draw/row_draw.h"
 #include "kernels/sparse_attention/sparse_attention.h"
 
 namespace fathom::kernels {
@@ -58,7 +58,7 @@ class Ops {
   void run(const PackRowsArgs& args) const { launch(pack_rows_kernels(kind_), args); }
   void run(const CompressPoolArgs& args) const { launch(compress_pool_kernels(kind_), args); }
   void run(const CopyRowsArgs& args) const { launch(copy_rows_kernels(kind_), args); }
-  void run(const RowBestArgs& args) const { launch(row_best_kernels(kind_), args); }
+  void run(const RowDrawArgs& args) const { launch(row_draw_kernels(kind_), args); }
   void run(const IndexSelectArgs& args) const { launch(index_select_kernels(kind_), args); }
   void run(SparseAttentionArgs args) const {
     args.numerics = numerics_;

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/row_draw/row_draw.h"
 #include "tensor/dtype.h"
 
 namespace fathom::model {
@@ -43,8 +44,23 @@ struct Batch {
   // Keep the draft windows up to date (DraftRows has what is there): rounds read the rows of
   // batches with it.
   bool keep_draft_rows = false;
-  // Of each row of logits only the likeliest token is wanted: the logits stay on the device.
-  bool takes_likeliest = false;
+};
+
+// How tokens are drawn where the logits are (kernels/row_draw), row by row.  Keeps its memory.
+struct RowDraws {
+  std::vector<kernels::RowDraw> rows;
+  std::vector<uint32_t> masks;  // [.., mask_words(vocab)], numbered by RowDraw::mask
+
+  void clear() {
+    rows.clear();
+    masks.clear();
+  }
+  // A mask of `words` words for the row that comes next, to be filled: its `mask` is the number.
+  std::span<uint32_t> add_mask(size_t words, int32_t& number) {
+    number = static_cast<int32_t>(masks.size() / words);
+    masks.resize(masks.size() + words);
+    return std::span(masks).last(words);
+  }
 };
 
 // Decoder layers run on the positions from here to the segment's end; its end: on none.
@@ -78,12 +94,12 @@ class DraftSampler {
   // Draft i (0-based, after the tokens that were chosen before) of segment `segment`, which would
   // stand at position start + 1 + i.  -1: no draft there, and none after it.
   virtual int32_t choose(size_t segment, int32_t i, std::span<const float> logits) = 0;
-  // Whether every token of this round is its row's likeliest: the logits then stay where they are,
-  // and choose_likeliest() is called for choose().
-  virtual bool takes_likeliest() const { return false; }
-  // `token` is the lowest id of the greatest logit; -1 as of choose().
-  virtual int32_t choose_likeliest(size_t /*segment*/, int32_t /*i*/, int32_t token) {
-    return token;
+  // Adds to `draws` how draft i is drawn where its logits are, if it can be: choose() then is not
+  // called for it, but take().  False: nothing was added, choose() wants the logits.
+  virtual bool draw(size_t /*segment*/, int32_t /*i*/, RowDraws& /*draws*/) { return false; }
+  // `token` was drawn, or is kRowIsNan or kRowIsEmpty; the result is as of choose().
+  virtual int32_t take(size_t /*segment*/, int32_t /*i*/, int32_t token) {
+    return token < 0 ? -1 : token;
   }
 };
 

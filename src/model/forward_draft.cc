@@ -3,6 +3,7 @@
 // the target's streams, and a block of draft rows sees them and itself, in both directions.
 
 #include <algorithm>
+#include <functional>
 
 #include "base/check.h"
 #include "model/forward_pass.h"
@@ -93,13 +94,12 @@ Status ForwardPass::run_draft(std::span<const DraftSegment> segments, DraftSampl
   if (segments.empty()) return Status();
   const auto pass = [&] {
     run_stages(segments);
-    draft_head(segments, !sampler.takes_likeliest());
+    draft_head(segments);
   };
-  uint64_t shape = sampler.takes_likeliest() ? 2 : 3;  // shape_of begins with 0 or 1
+  uint64_t shape = 2;  // shape_of begins with 0 or 1
   for (const DraftSegment& s : segments) shape = shape * 8 + static_cast<uint64_t>(s.num_drafts);
   stream_->repeat(shape, pass);
-  FATHOM_TRY(sampler.takes_likeliest() ? choose_likeliest(segments, sampler, drafts)
-                                       : choose_drafts(segments, sampler, drafts));
+  FATHOM_TRY(choose_drafts(segments, sampler, drafts));
   return judge_drafts(segments, drafts);
 }
 
@@ -130,7 +130,7 @@ void ForwardPass::run_stages(std::span<const DraftSegment> segments) {
 
 // Base logits of the rows that are to become drafts, those of a segment one after the other, and
 // their collapsed streams, unnormed, at the front of the confidence head's input.
-void ForwardPass::draft_head(std::span<const DraftSegment> segments, bool to_host) {
+void ForwardPass::draft_head(std::span<const DraftSegment> segments) {
   const DraftWeights& w = m_.weights_.draft;
   const int64_t hidden = c_.hidden_size;
   num_draft_rows_ = 0;
@@ -153,14 +153,8 @@ void ForwardPass::draft_head(std::span<const DraftSegment> segments, bool to_hos
   }
   copy_rows(copies_, hidden * int64_t{sizeof(Bf16)});
   rms_norm(u, w.norm, num_draft_rows_, hidden, u);
-  if (!to_host) {
-    project(u, num_draft_rows_, m_.weights_.head,
-            ws_.draft_logits.get(num_draft_rows_ * c_.vocab_size));
-    return;
-  }
-  draft_logits_.resize(
-      std::max(draft_logits_.size(), static_cast<size_t>(num_draft_rows_ * c_.vocab_size)));
-  project_to_host(u, num_draft_rows_, m_.weights_.head, draft_logits_);
+  project(u, num_draft_rows_, m_.weights_.head,
+          ws_.draft_logits.get(num_draft_rows_ * c_.vocab_size));
 }
 
 // The segments that have a draft number `i`: the Markov head's inputs for their rows, from the
@@ -191,18 +185,30 @@ bool ForwardPass::list_markov_rows(std::span<const DraftSegment> segments,
 // the next.
 Status ForwardPass::choose_drafts(std::span<const DraftSegment> segments, DraftSampler& sampler,
                                   std::span<Draft> drafts) {
-  const auto vocab = static_cast<size_t>(c_.vocab_size);
-  for (size_t i = 0; i < static_cast<size_t>(m_.max_drafts()); ++i) {
-    if (!list_markov_rows(segments, drafts, i)) break;
-    markov_logits_.resize(std::max(markov_logits_.size(), markov_rows_.size() * vocab));
-    project_to_host(ws_.markov_e.data(), std::ssize(markov_rows_), m_.weights_.draft.markov_head,
-                    markov_logits_);
-    FATHOM_TRY(stream_->wait());
-    const float* more = markov_logits_.data();
-    for (const auto& [s, at] : markov_rows_) {
-      const auto logits = std::span(draft_logits_).subspan(static_cast<size_t>(at) * vocab, vocab);
-      for (float& x : logits) x += *more++;
-      const int32_t token = sampler.choose(s, static_cast<int32_t>(i), logits);
+  for (int32_t i = 0; i < m_.max_drafts(); ++i) {
+    if (!list_markov_rows(segments, drafts, static_cast<size_t>(i))) break;
+    const int64_t n = std::ssize(markov_rows_);
+    float* logits = ws_.markov_logits.get(n * c_.vocab_size);
+    project(ws_.markov_e.data(), n, m_.weights_.draft.markov_head, logits);
+    markov_at_.clear();
+    draws_.clear();
+    for_host_.clear();
+    for (size_t r = 0; r < markov_rows_.size(); ++r) {
+      markov_at_.push_back(markov_rows_[r].row);
+      if (sampler.draw(markov_rows_[r].segment, i, draws_)) continue;
+      draws_.rows.emplace_back();  // nobody asks for its token
+      for_host_.push_back(r);
+    }
+    drawn_.assign(markov_rows_.size(), kernels::kRowUndecided);
+    if (for_host_.size() < markov_rows_.size()) {
+      draw_rows(draws_, ws_.draft_logits.data(), markov_at_, logits, drawn_.data());
+      FATHOM_TRY(stream_->wait());
+      for (const size_t r : for_host_) drawn_[r] = kernels::kRowUndecided;
+    }
+    FATHOM_TRY(choose_on_host(sampler, i));
+    for (size_t r = 0; r < markov_rows_.size(); ++r) {
+      const size_t s = markov_rows_[r].segment;
+      const int32_t token = is_chosen_[r] ? drawn_[r] : sampler.take(s, i, drawn_[r]);
       FATHOM_CHECK(token < c_.vocab_size) << token;
       if (token >= 0) drafts[s].tokens.push_back(token);
     }
@@ -210,31 +216,31 @@ Status ForwardPass::choose_drafts(std::span<const DraftSegment> segments, DraftS
   return Status();
 }
 
-// The same, of which only ids come to the host.
-Status ForwardPass::choose_likeliest(std::span<const DraftSegment> segments, DraftSampler& sampler,
-                                     std::span<Draft> drafts) {
-  for (size_t i = 0; i < static_cast<size_t>(m_.max_drafts()); ++i) {
-    if (!list_markov_rows(segments, drafts, i)) break;
-    const int64_t n = std::ssize(markov_rows_);
-    float* logits = ws_.markov_logits.get(n * c_.vocab_size);
-    project(ws_.markov_e.data(), n, m_.weights_.draft.markov_head, logits);
-    markov_at_.clear();
-    for (const MarkovRow& row : markov_rows_) markov_at_.push_back(row.row);
-    likeliest_.resize(std::max(likeliest_.size(), markov_rows_.size()));
-    ops_.run(kernels::RowBestArgs{.a = ws_.draft_logits.data(),
-                                  .a_row = stream_->upload(markov_at_.data(), n),
-                                  .b = logits,
-                                  .best = stream_->output(likeliest_.data(), n),
-                                  .num_rows = n,
-                                  .width = c_.vocab_size,
-                                  .stream = stream_});
-    FATHOM_TRY(stream_->wait());
-    for (size_t r = 0; r < markov_rows_.size(); ++r) {
-      const size_t s = markov_rows_[r].segment;
-      if (likeliest_[r] < 0) continue;
-      const int32_t token = sampler.choose_likeliest(s, static_cast<int32_t>(i), likeliest_[r]);
-      if (token >= 0) drafts[s].tokens.push_back(token);
-    }
+// The tokens of rows that are undecided, from their logits.
+Status ForwardPass::choose_on_host(DraftSampler& sampler, int32_t i) {
+  const int64_t vocab = c_.vocab_size;
+  is_chosen_.assign(markov_rows_.size(), false);
+  for_host_.clear();
+  for (size_t r = 0; r < markov_rows_.size(); ++r) {
+    if (drawn_[r] == kernels::kRowUndecided) for_host_.push_back(r);
+  }
+  if (for_host_.empty()) return Status();
+  FATHOM_TRY(reserve_host_rows(2 * std::ssize(for_host_)));
+  host_logits_.clear();
+  for (const size_t r : for_host_) {
+    const float* base = ws_.draft_logits.data() + markov_rows_[r].row * vocab;
+    const float* more = ws_.markov_logits.data() + static_cast<int64_t>(r) * vocab;
+    host_logits_.push_back(host_row(base, std::ssize(host_logits_)));
+    host_logits_.push_back(host_row(more, std::ssize(host_logits_)));
+  }
+  FATHOM_TRY(stream_->wait());
+  sum_.resize(static_cast<size_t>(vocab));
+  for (size_t k = 0; k < for_host_.size(); ++k) {
+    const size_t r = for_host_[k];
+    std::transform(host_logits_[2 * k], host_logits_[2 * k] + vocab, host_logits_[2 * k + 1],
+                   sum_.begin(), std::plus<float>());
+    drawn_[r] = sampler.choose(markov_rows_[r].segment, i, sum_);
+    is_chosen_[r] = true;
   }
   return Status();
 }
@@ -243,7 +249,7 @@ Status ForwardPass::choose_likeliest(std::span<const DraftSegment> segments, Dra
 Status ForwardPass::judge_drafts(std::span<const DraftSegment> segments, std::span<Draft> drafts) {
   confidence_.resize(std::max(confidence_.size(), static_cast<size_t>(num_draft_rows_)));
   project_to_host(ws_.draft_judged.data(), num_draft_rows_, m_.weights_.draft.confidence,
-                  confidence_);
+                  confidence_.data());
   FATHOM_TRY(stream_->synchronize());
   auto row = confidence_.begin();
   for (size_t s = 0; s < segments.size(); row += segments[s++].num_drafts) {

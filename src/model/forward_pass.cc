@@ -26,23 +26,21 @@ ForwardPass::ForwardPass(const Model& model)
   }
 }
 
-Status ForwardPass::run(const Batch& batch, std::span<float> logits, std::span<int32_t> likeliest,
-                        LayerProbe* probe) {
+void ForwardPass::run(const Batch& batch, float* logits, LayerProbe* probe) {
   const auto pass = [&] {
     collect_rows(batch);
-    if (encoder_.num_rows > 0) run_rows(batch, logits, likeliest, probe);
+    if (encoder_.num_rows > 0) run_rows(batch, logits, probe);
   };
-  const std::optional<uint64_t> shape = probe == nullptr ? shape_of(batch) : std::nullopt;
+  std::optional<uint64_t> shape;
+  if (probe == nullptr) shape = shape_of(batch, logits == nullptr);
   if (shape) {
     stream_->repeat(*shape, pass);
   } else {
     pass();
   }
-  return stream_->synchronize();
 }
 
-void ForwardPass::run_rows(const Batch& batch, std::span<float> logits,
-                           std::span<int32_t> likeliest, LayerProbe* probe) {
+void ForwardPass::run_rows(const Batch& batch, float* logits, LayerProbe* probe) {
   embed();
   Bf16* x = ws_.x[0].data();
   float* pre = ws_.pre[0].data();
@@ -64,7 +62,7 @@ void ForwardPass::run_rows(const Batch& batch, std::span<float> logits,
     run_layer(l, rows, x, pre, probe);
   }
   if (batch.keep_draft_rows) store_draft_rows();
-  head(batch, rows, x, pre, logits, likeliest);
+  head(batch, rows, x, pre, logits);
 }
 
 void ForwardPass::embed() {
@@ -221,34 +219,20 @@ int64_t ForwardPass::gather_head_rows(const Batch& batch, const RowSet& rows, Bf
   return n;
 }
 
-void ForwardPass::head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre,
-                       std::span<float> logits, std::span<int32_t> likeliest) {
+void ForwardPass::head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre, float* logits) {
   const int64_t n = gather_head_rows(batch, rows, x, pre);
-  const auto room =
-      batch.takes_likeliest ? std::ssize(likeliest) : std::ssize(logits) / c_.vocab_size;
-  FATHOM_CHECK(room >= n) << room << " rows of logits, not " << n;
   if (n == 0) return;
   Bf16* u = ws_.u.get(n * c_.hidden_size);
   hc_in(n, ws_.head_x.data(), ws_.head_pre.data(), m_.weights_.norm, u);
-  if (!batch.takes_likeliest) {
+  if (logits == nullptr) {
+    project(u, n, m_.weights_.head, ws_.logits.get(n * c_.vocab_size));
+  } else {
     project_to_host(u, n, m_.weights_.head, logits);
-    return;
   }
-  float* kept = ws_.logits.get(n * c_.vocab_size);
-  project(u, n, m_.weights_.head, kept);
-  ops_.run(kernels::RowBestArgs{.a = kept,
-                                .a_row = nullptr,
-                                .b = nullptr,
-                                .best = stream_->output(likeliest.data(), n),
-                                .num_rows = n,
-                                .width = c_.vocab_size,
-                                .stream = stream_});
 }
 
-// fp32 rows of the host from bf16 rows.
-void ForwardPass::project_to_host(const Bf16* x, int64_t n, const WeightMatrix& w,
-                                  std::span<float> y) {
-  project(x, n, w, stream_->output(y.data(), n * w.rows));
+void ForwardPass::project_to_host(const Bf16* x, int64_t n, const WeightMatrix& w, float* y) {
+  project(x, n, w, stream_->output(y, n * w.rows));
 }
 
 void ForwardPass::project(const Bf16* x, int64_t n, const WeightMatrix& w, float* y) {

@@ -48,9 +48,10 @@ class ForwardPass {
  public:
   explicit ForwardPass(const Model& model);
 
-  // `likeliest`: of a batch with takes_likeliest, which has no use for `logits`.
-  Status run(const Batch& batch, std::span<float> logits, std::span<int32_t> likeliest,
-             LayerProbe* probe);
+  // `logits` of the host, or nullptr: they stay on the device.  Does not wait.
+  void run(const Batch& batch, float* logits, LayerProbe* probe);
+  Status take(const RowDraws& draws, std::span<const int64_t> drawn_rows, std::span<int32_t> tokens,
+              std::span<const int64_t> rows, std::span<const float*> logits);
   Status run_draft(std::span<const DraftSegment> segments, DraftSampler& sampler,
                    std::span<Draft> drafts);
 
@@ -58,15 +59,14 @@ class ForwardPass {
   // ---- forward_rows.cc
   // What tells apart steps that have other launches; nullopt: a prompt is in it, so that it hardly
   // comes again.
-  std::optional<uint64_t> shape_of(const Batch& batch) const;
+  std::optional<uint64_t> shape_of(const Batch& batch, bool keeps_logits) const;
   void collect_rows(const Batch& batch);
   void collect_decoder_rows(const Batch& batch);
   void upload_rows(RowSet& rows);
   void fill_rope(const std::vector<int64_t>& positions, bool compressed, RopeTable& out);
 
   // ---- forward_pass.cc: layers, the border between encoder and decoder, the head
-  void run_rows(const Batch& batch, std::span<float> logits, std::span<int32_t> likeliest,
-                LayerProbe* probe);
+  void run_rows(const Batch& batch, float* logits, LayerProbe* probe);
   void embed();
   void embed_rows(int64_t n, const Bf16* const* given);
   void run_layer(int32_t layer, RowSet& rows, Bf16* x, float* pre, LayerProbe* probe);
@@ -76,10 +76,10 @@ class ForwardPass {
   void enter_decoder();
   void write_global_rows(int32_t layer, const Bf16* x, const float* pre);
   int64_t gather_head_rows(const Batch& batch, const RowSet& rows, Bf16* x, float* pre);
-  void head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre, std::span<float> logits,
-            std::span<int32_t> likeliest);
+  void head(const Batch& batch, const RowSet& rows, Bf16* x, float* pre, float* logits);
   void project(const Bf16* x, int64_t n, const WeightMatrix& w, float* y);
-  void project_to_host(const Bf16* x, int64_t n, const WeightMatrix& w, std::span<float> y);
+  // To `y` of the host, which has it after stream_->wait().
+  void project_to_host(const Bf16* x, int64_t n, const WeightMatrix& w, float* y);
   void hc_in(int64_t num_rows, const Bf16* x, const float* pre, const uint8_t* norm, Bf16* u);
   void hc_mix(const RowSet& rows, const Bf16* x, const HyperConnectionWeights& w, float* pre);
   void hc_out(const RowSet& rows, const Bf16* y, Bf16* x);
@@ -106,18 +106,25 @@ class ForwardPass {
   void store_open_rows(int32_t layer, const RowSet& rows);
   void pack_groups(int32_t layer, const RowSet& rows, const GroupSet& groups, Bf16* latent);
 
+  // ---- forward_tokens.cc
+  void draw_rows(const RowDraws& draws, const float* a, std::span<const int64_t> a_row,
+                 const float* b, int32_t* tokens);
+  // Where the host sees `row` [vocab] of the device after stream_->wait(): at place `place` of
+  // those reserved, or where it is.
+  const float* host_row(const float* row, int64_t place);
+  Status reserve_host_rows(int64_t n);
+
   // ---- forward_draft.cc
   void choose_draft_rows(const RowSet& rows);
   void capture_draft_input(int32_t layer, const RowSet& rows, const Bf16* x);
   void store_draft_rows();
   void run_stages(std::span<const DraftSegment> segments);
-  void draft_head(std::span<const DraftSegment> segments, bool to_host);
+  void draft_head(std::span<const DraftSegment> segments);
   Status choose_drafts(std::span<const DraftSegment> segments, DraftSampler& sampler,
                        std::span<Draft> drafts);
+  Status choose_on_host(DraftSampler& sampler, int32_t i);
   bool list_markov_rows(std::span<const DraftSegment> segments, std::span<const Draft> drafts,
                         size_t i);
-  Status choose_likeliest(std::span<const DraftSegment> segments, DraftSampler& sampler,
-                          std::span<Draft> drafts);
   Status judge_drafts(std::span<const DraftSegment> segments, std::span<Draft> drafts);
 
   // ---- forward_engram.cc, forward_moe.cc
@@ -160,13 +167,20 @@ class ForwardPass {
   int64_t num_draft_rows_ = 0;
   struct MarkovRow {
     size_t segment;
-    int64_t row;  // of draft_logits_
+    int64_t row;  // of draft_logits
   };
   std::vector<MarkovRow> markov_rows_;
-  std::vector<int64_t> markov_at_;                   // their rows
-  std::vector<int32_t> likeliest_;                   // their tokens
-  std::vector<float> draft_logits_, markov_logits_;  // [rows, vocab]
+  std::vector<int64_t> markov_at_;  // their rows
+  RowDraws draws_;
+  std::vector<int32_t> drawn_;    // their tokens
+  std::vector<bool> is_chosen_;   // by the host
+  std::vector<size_t> for_host_;  // those of markov_rows_ that the host chooses
+  std::vector<const float*> host_logits_;
+  std::vector<float> sum_;  // [vocab]
   std::vector<float> confidence_;
+  // Rows of logits on their way to the host; grows to the most that were wanted at once.
+  HostMemory host_rows_{nullptr, nullptr};
+  int64_t num_host_rows_ = 0;
 };
 
 }  // namespace fathom::model

@@ -7,7 +7,7 @@
 
 namespace fathom::model {
 
-std::optional<uint64_t> ForwardPass::shape_of(const Batch& batch) const {
+std::optional<uint64_t> ForwardPass::shape_of(const Batch& batch, bool keeps_logits) const {
   constexpr int64_t kRowsMost = 256;
   int64_t num_rows = 0, num_runs = 0, num_alike = 0;
   const std::byte* last = nullptr;
@@ -21,7 +21,7 @@ std::optional<uint64_t> ForwardPass::shape_of(const Batch& batch) const {
   if (num_rows == 0 || num_rows > kRowsMost) return std::nullopt;
   uint64_t shape = batch.keep_draft_rows ? 1 : 0;  // first: forward_draft.cc begins with others
   const auto add = [&](int64_t n) { shape = shape * 1099511628211u + static_cast<uint64_t>(n); };
-  add(batch.takes_likeliest ? 1 : 0);
+  add(keeps_logits ? 1 : 0);
   add(num_rows);
   add(num_runs);
   add(num_alike);

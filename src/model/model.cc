@@ -84,14 +84,22 @@ void Model::set_history(std::byte* state, int64_t position, std::span<int32_t> i
 
 Status Model::forward(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
   FATHOM_CHECK(!batch.keep_draft_rows || config_.num_draft_stages > 0) << "no draft module";
-  FATHOM_CHECK(!batch.takes_likeliest) << "a batch without logits";
-  return pass_->run(batch, logits, {}, probe);
+  FATHOM_CHECK(std::ssize(logits) >= num_logit_rows(batch) * config_.vocab_size)
+      << std::ssize(logits) / config_.vocab_size << " rows of logits, not "
+      << num_logit_rows(batch);
+  pass_->run(batch, logits.data(), probe);
+  return stream_.synchronize();
 }
 
-Status Model::forward_likeliest(const Batch& batch, std::span<int32_t> likeliest) {
+void Model::forward_kept(const Batch& batch) {
   FATHOM_CHECK(!batch.keep_draft_rows || config_.num_draft_stages > 0) << "no draft module";
-  FATHOM_CHECK(batch.takes_likeliest) << "a batch with logits";
-  return pass_->run(batch, {}, likeliest, nullptr);
+  pass_->run(batch, nullptr, nullptr);
+}
+
+Status Model::take(const RowDraws& draws, std::span<const int64_t> drawn_rows,
+                   std::span<int32_t> tokens, std::span<const int64_t> rows,
+                   std::span<const float*> logits) {
+  return pass_->take(draws, drawn_rows, tokens, rows, logits);
 }
 
 int32_t Model::max_drafts() const {

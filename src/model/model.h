@@ -57,9 +57,15 @@ class Model {
   // range and blocks present (the caller checks requests).  An error is one of the device: every
   // later call fails too.
   Status forward(const Batch& batch, std::span<float> logits, LayerProbe* probe = nullptr);
-  // Of a batch with takes_likeliest: of each row of logits the lowest id of the greatest; -1 if one
-  // is NaN, or all are -inf.
-  Status forward_likeliest(const Batch& batch, std::span<int32_t> likeliest);
+  // The same, but the logits stay where they are, for take(), until the next call of forward or
+  // forward_kept.  A GPU is still at work on return; whoever does not call take() calls
+  // stream().synchronize().
+  void forward_kept(const Batch& batch);
+  // Of rows of logits that were kept: draws `tokens` [draws.rows], the one of row drawn_rows[k] as
+  // draws.rows[k] says, and lets the host see those named by `rows`: `logits` [rows] of [vocab] are
+  // good until the next call here.  Errors as forward.
+  Status take(const RowDraws& draws, std::span<const int64_t> drawn_rows, std::span<int32_t> tokens,
+              std::span<const int64_t> rows, std::span<const float*> logits);
 
   // Drafts a sequence may have in one round; 0: the model has no draft module.
   int32_t max_drafts() const;

@@ -50,8 +50,8 @@ struct Workspace {
   WorkBuffer<Bf16> draft_main{device};    // target layers * hidden
   WorkBuffer<Bf16> draft_judged{device};  // hidden + markov rank: input of the confidence head
   WorkBuffer<Bf16> markov_e{device};      // markov rank
-  WorkBuffer<float> logits{device};       // vocab, if the host has no use for them
-  WorkBuffer<float> draft_logits{device}, markov_logits{device};  // vocab, if the host has no use
+  WorkBuffer<float> logits{device};       // vocab, if they are kept
+  WorkBuffer<float> draft_logits{device}, markov_logits{device};  // vocab
   // Lists that the host makes
   std::vector<uint8_t*> row_dst;
   std::vector<const float*> pool_k_rows, pool_s_rows;

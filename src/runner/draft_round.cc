@@ -19,14 +19,12 @@ DraftRound::DraftRound(model::Model& model, SlotSampler& sampler, std::span<Slot
 Status DraftRound::run(const StepPlan& plan) {
   drafting_.clear();
   segments_.clear();
-  takes_likeliest_ = true;
   for (const SegmentPlan& s : plan.segments) {
     Slot& slot = slots_[static_cast<size_t>(s.slot)];
     // With so many drafts the target's own token behind them is the last one that may come.
     const int32_t num = std::min({s.next_drafts, model_.max_drafts(), slot.num_left() - 1});
     if (!s.sample || num <= 0) continue;
     drafting_.push_back(&slot);
-    takes_likeliest_ = takes_likeliest_ && SlotSampler::drafts_likeliest(slot);
     segments_.push_back({.state = slot.state.data(),
                          .start = slot.position,
                          .floor = slot.draft_rows.floor(slot.position),
@@ -47,11 +45,15 @@ Status DraftRound::run(const StepPlan& plan) {
 }
 
 int32_t DraftRound::choose(size_t segment, int32_t, std::span<const float> logits) {
-  return sampler_.draft(*drafting_[segment], logits);
+  return sampler_.draft(*drafting_[segment], {.logits = logits});
 }
 
-int32_t DraftRound::choose_likeliest(size_t segment, int32_t, int32_t token) {
-  return SlotSampler::draft_likeliest(*drafting_[segment], token);
+bool DraftRound::draw(size_t segment, int32_t, model::RowDraws& draws) {
+  return sampler_.draw_draft(*drafting_[segment], draws);
+}
+
+int32_t DraftRound::take(size_t segment, int32_t, int32_t token) {
+  return sampler_.draft(*drafting_[segment], {.token = token});
 }
 
 float DraftRound::calibrated(float confidence, size_t i) const {

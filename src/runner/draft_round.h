@@ -26,8 +26,8 @@ class DraftRound : private model::DraftSampler {
 
  private:
   int32_t choose(size_t segment, int32_t i, std::span<const float> logits) override;
-  bool takes_likeliest() const override { return takes_likeliest_; }
-  int32_t choose_likeliest(size_t segment, int32_t i, int32_t token) override;
+  bool draw(size_t segment, int32_t i, model::RowDraws& draws) override;
+  int32_t take(size_t segment, int32_t i, int32_t token) override;
   float calibrated(float confidence, size_t i) const;
 
   model::Model& model_;
@@ -36,7 +36,6 @@ class DraftRound : private model::DraftSampler {
   std::vector<float> temperatures_;
   std::optional<float> confidence_;  // of a hook
   std::vector<Slot*> drafting_;
-  bool takes_likeliest_ = false;  // each of them
   std::vector<model::DraftSegment> segments_;
   std::vector<model::Draft> drafts_;
 };

@@ -27,14 +27,6 @@ void LocalExecutor::choose_drafts(const StepPlan& plan) {
   for (const SegmentPlan& s : plan.segments) num_drafts_.push_back(s.continues ? *next++ : 0);
 }
 
-// Whether all that is sampled is the likeliest token of raw logits, and nobody asks for more.
-bool LocalExecutor::takes_likeliest(const StepPlan& plan) const {
-  return std::all_of(plan.segments.begin(), plan.segments.end(), [&](const SegmentPlan& s) {
-    return s.prompt_logprobs < 0 &&
-           (!s.sample || SlotSampler::samples_likeliest(slots_[static_cast<size_t>(s.slot)]));
-  });
-}
-
 void LocalExecutor::bind_ids(const StepPlan& step, const SegmentPlan& plan, int32_t num_drafts) {
   Slot& slot = slots_[static_cast<size_t>(plan.slot)];
   std::span<const int32_t> ids = step.ids_of(plan);

@@ -146,34 +146,21 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
     batch.segments.push_back(bind(plan, plan.segments[i], num_drafts_[i]));
   }
   batch.keep_draft_rows = max_draft_ > 0 && plan.keeps_draft_rows;
-  const auto vocab = static_cast<size_t>(model_.config().vocab_size);
-  const auto num_logits = static_cast<size_t>(model::Model::num_logit_rows(batch));
-  batch.takes_likeliest = takes_likeliest(plan);
-  if (batch.takes_likeliest) {
-    likeliest_.resize(std::max(likeliest_.size(), num_logits));
-  } else if (logits_.size() < num_logits * vocab) {
-    logits_.resize(num_logits * vocab);
-  }
   // Which tokens may come depends on those before only, so it is worked out beside the forward.
   for (const SegmentPlan& s : plan.segments) {
     const Slot& slot = slots_[static_cast<size_t>(s.slot)];
     if (s.sample && slot.guide != nullptr && !slot.is_failed) masks_.add(*slot.guide);
   }
   masks_.start();
-  Status forward;
-  if (!batch.segments.empty()) {
-    forward = batch.takes_likeliest ? model_.forward_likeliest(batch, likeliest_)
-                                    : model_.forward(batch, logits_);
-  }
+  if (!batch.segments.empty()) model_.forward_kept(batch);
   masks_.wait();
-  FATHOM_TRY(std::move(forward));
+  FATHOM_TRY(take_rows(plan));
 
-  RowChoices all{logits_, {}};
-  if (batch.takes_likeliest) all = {{}, likeliest_};
-  size_t first = 0;  // row of the segment
+  std::span<const RowChoice> left = rows_;
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const SegmentPlan& s = plan.segments[i];
-    const auto rows = static_cast<size_t>(batch.segments[i].num_logits);
+    const auto rows = left.first(static_cast<size_t>(batch.segments[i].num_logits));
+    left = left.subspan(rows.size());
     Slot& slot = slots_[static_cast<size_t>(s.slot)];
     if (slot.is_failed) {
       if (s.sample && !s.continues) result.tokens.push_back(lost_token(s.slot));
@@ -181,13 +168,8 @@ Status LocalExecutor::carry_out(const StepPlan& plan, StepResult& result) {
     }
     if (batch.keep_draft_rows) slot.draft_rows.add(batch.segments[i]);
     if (!s.continues) slot.position = s.end();
-    if (s.prompt_logprobs >= 0)
-      add_prompt_logprobs(plan, s, all.rows(first, rows, vocab).logits, result);
-    const size_t num_sampled = s.continues ? rows : 1;
-    if (s.sample && rows > 0) {
-      sample(s, num_drafts_[i], all.rows(first + rows - num_sampled, num_sampled, vocab), result);
-    }
-    first += rows;
+    if (s.prompt_logprobs >= 0) add_prompt_logprobs(plan, s, rows, result);
+    if (s.sample && !rows.empty()) sample(s, num_drafts_[i], sampled_rows(s, rows), result);
   }
   FATHOM_TRY(draft(plan, result));
   return save(plan, result);
@@ -256,14 +238,15 @@ void LocalExecutor::start_guide(const SlotStart& start, Slot& slot) const {
   }
 }
 
-void LocalExecutor::sample(const SegmentPlan& plan, int32_t num_drafts, const RowChoices& rows,
-                           StepResult& result) {
+void LocalExecutor::sample(const SegmentPlan& plan, int32_t num_drafts,
+                           std::span<const RowChoice> rows, StepResult& result) {
   Slot& slot = slots_[static_cast<size_t>(plan.slot)];
   int32_t num_accepted = 0;
   if (plan.continues) {
     num_accepted = sampler_.verify(slot, plan.slot, num_drafts, rows, result.tokens);
   } else {
-    result.tokens.push_back(sampler_.sample(slot, plan.slot, plan.end(), rows, plan.forced_token));
+    result.tokens.push_back(
+        sampler_.sample(slot, plan.slot, plan.end(), rows[0], plan.forced_token));
   }
   if (!result.tokens.back().error.ok()) return;
   if (num_drafts > 0 || plan.next_drafts > 0) {
@@ -282,14 +265,12 @@ Status LocalExecutor::draft(const StepPlan& plan, StepResult& result) {
 }
 
 void LocalExecutor::add_prompt_logprobs(const StepPlan& step, const SegmentPlan& plan,
-                                        std::span<const float> logits, StepResult& result) {
-  const auto vocab = static_cast<size_t>(model_.config().vocab_size);
+                                        std::span<const RowChoice> rows, StepResult& result) {
   const std::span<const int32_t> ids = step.ids_of(plan);
   for (size_t r = 0; r < ids.size(); ++r) {
     const int32_t next = r + 1 < ids.size() ? ids[r + 1] : plan.next_id;
     if (next < 0) continue;
-    sampler::Sample raw =
-        sampler::raw_logprobs(logits.subspan(r * vocab, vocab), next, plan.prompt_logprobs);
+    sampler::Sample raw = sampler::raw_logprobs(rows[r].logits, next, plan.prompt_logprobs);
     if (std::isnan(raw.logprob)) {
       slots_[static_cast<size_t>(plan.slot)].error =
           nan_error(plan.start + static_cast<int64_t>(r));

@@ -69,16 +69,19 @@ class LocalExecutor : public Executor {
   Status carry_out(const StepPlan& plan, StepResult& result);
   void prepare(const StepPlan& plan);
   void start_guide(const SlotStart& start, Slot& slot) const;
-  void sample(const SegmentPlan& plan, int32_t num_drafts, const RowChoices& rows,
+  void sample(const SegmentPlan& plan, int32_t num_drafts, std::span<const RowChoice> rows,
               StepResult& result);
   Status draft(const StepPlan& plan, StepResult& result);
   void add_prompt_logprobs(const StepPlan& plan, const SegmentPlan& segment,
-                           std::span<const float> logits, StepResult& result);
+                           std::span<const RowChoice> rows, StepResult& result);
   Status save(const StepPlan& plan, StepResult& result);
 
   // ---- executor_batch.cc
   void choose_drafts(const StepPlan& plan);
-  bool takes_likeliest(const StepPlan& plan) const;
+  Status take_rows(const StepPlan& plan);
+  Status show_rows();
+  std::span<const RowChoice> sampled_rows(const SegmentPlan& plan,
+                                          std::span<const RowChoice> rows) const;
   model::Segment bind(const StepPlan& plan, const SegmentPlan& segment, int32_t num_drafts);
   void bind_ids(const StepPlan& plan, const SegmentPlan& segment, int32_t num_drafts);
   static void bind_media(Slot& slot, model::Segment& segment);
@@ -98,9 +101,13 @@ class LocalExecutor : public Executor {
   std::vector<int32_t> chosen_drafts_;  // as offers_
   std::unordered_map<ImageId, std::vector<std::byte>> images_;
   std::atomic<int64_t> image_bytes_{0};
-  std::vector<float> logits_;
-  std::vector<int32_t> likeliest_;  // of a batch that wants no logits
   model::Batch batch_;
+  std::vector<RowChoice> rows_;  // what there is of the batch's rows of logits
+  model::RowDraws draws_;        // of some of them, and which
+  std::vector<int32_t> drawn_;
+  std::vector<int64_t> drawn_rows_;
+  std::vector<int64_t> shown_rows_;  // those whose logits the host wants
+  std::vector<const float*> shown_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -28,19 +28,50 @@ SlotSampler::SlotSampler(int32_t vocab_size, AcceptHook accept_hook)
       accept_hook_(std::move(accept_hook)) {}
 
 // slot.output has the drafts behind which the token is drawn.
-Result<sampler::Sample> SlotSampler::draw(Slot& slot, int64_t position, const RowChoices& row,
+Result<sampler::Sample> SlotSampler::draw(Slot& slot, int64_t position, const RowChoice& row,
                                           int32_t num_drafts, bool with_logprobs) {
-  if (!row.likeliest.empty()) {
-    if (row.likeliest[0] < 0) return nan_error(position - 1);
-    return sampler::Sample{.id = row.likeliest[0], .logprob = 0, .top = {}};
-  }
   std::span<const uint32_t> mask;
   if (slot.guide != nullptr) {
     FATHOM_TRY(Status(slot.guide->status(num_drafts)));
     mask = slot.guide->mask(num_drafts);
   }
+  if (row.token == kernels::kRowIsNan) return nan_error(position - 1);
+  if (row.token == kernels::kRowIsEmpty) return sampler::nothing_error();
+  if (row.token >= 0) return sampler::Sample{.id = row.token, .logprob = 0, .top = {}};
   return sampler_.sample(row.logits, slot.params, slot.seed, position, {slot.prompt, slot.output},
                          mask, forbidden_ends(slot, num_drafts), with_logprobs);
+}
+
+bool SlotSampler::add_draw(Slot& slot, int64_t position, int32_t num_drafts, bool with_logprobs,
+                           model::RowDraws& draws) {
+  std::optional<kernels::RowDraw> draw =
+      sampler::row_draw(slot.params, slot.seed, position, with_logprobs);
+  if (!draw) return false;
+  std::span<const uint32_t> allowed;
+  if (slot.guide != nullptr) allowed = slot.guide->mask(num_drafts);
+  const std::span<const int32_t> forbidden = forbidden_ends(slot, num_drafts);
+  if (sampler::has_mask(slot.params, allowed, forbidden)) {
+    const auto words = static_cast<size_t>(kernels::mask_words(static_cast<int64_t>(vocab_size_)));
+    sampler::build_mask(slot.params, slot.output, allowed, forbidden,
+                        draws.add_mask(words, draw->mask));
+  }
+  draws.rows.push_back(*draw);
+  return true;
+}
+
+RowUse SlotSampler::use_of(Slot& slot, int64_t position, int32_t num_drafts, int32_t forced,
+                           model::RowDraws& draws) {
+  if (!slot.error.ok() || slot.is_failed) return RowUse::kNone;
+  if (slot.guide != nullptr && num_drafts == 0 && slot.drafts.empty() && slot.guide->ended()) {
+    return RowUse::kNone;
+  }
+  if (slot.guide != nullptr && !slot.guide->status(num_drafts).ok()) return RowUse::kNone;
+  if (forced >= 0) return slot.params.logprobs >= 0 ? RowUse::kLogits : RowUse::kNone;
+  const auto behind = slot.drafts.begin() + num_drafts;
+  slot.output.insert(slot.output.end(), slot.drafts.begin(), behind);
+  const bool is_drawn = add_draw(slot, position, num_drafts, true, draws);
+  slot.output.resize(slot.output.size() - static_cast<size_t>(num_drafts));
+  return is_drawn ? RowUse::kDraw : RowUse::kLogits;
 }
 
 SampledToken SlotSampler::note_error(Slot& slot, SampledToken out, Status error) {
@@ -63,7 +94,7 @@ void SlotSampler::note_token(Slot& slot, int32_t token) {
   slot.output.push_back(token);
 }
 
-SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position, const RowChoices& row,
+SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position, const RowChoice& row,
                                  int32_t forced) {
   SampledToken out{.slot = id};
   if (slot.guide != nullptr && slot.guide->ended()) {
@@ -101,8 +132,8 @@ SampledToken SlotSampler::sample(Slot& slot, SlotId id, int64_t position, const 
   return out;
 }
 
-int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts, const RowChoices& rows,
-                            std::vector<SampledToken>& tokens) {
+int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts,
+                            std::span<const RowChoice> rows, std::vector<SampledToken>& tokens) {
   const int32_t set_by_hook = accept_hook_.accept ? accept_hook_.accept(id, num_drafts) : -1;
   // After the last of its drafts a grammar may be at its end; an earlier one cannot be.
   const bool last_draft_ends = slot.guide != nullptr && slot.guide->ended();
@@ -114,8 +145,7 @@ int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts, const Row
     SampledToken out{.slot = id};
     const int32_t r = num_accepted;
     const int64_t position = ++slot.position;
-    Result<sampler::Sample> drawn =
-        draw(slot, position, rows.rows(static_cast<size_t>(r), 1, vocab_size_), r, true);
+    Result<sampler::Sample> drawn = draw(slot, position, rows[static_cast<size_t>(r)], r, true);
     if (!drawn) {
       tokens.push_back(note_error(slot, std::move(out), std::move(drawn).error()));
       break;
@@ -145,23 +175,23 @@ int32_t SlotSampler::verify(Slot& slot, SlotId id, int32_t num_drafts, const Row
   return num_accepted;
 }
 
-int32_t SlotSampler::draft(Slot& slot, std::span<const float> logits) {
+int32_t SlotSampler::draft(Slot& slot, const RowChoice& row) {
   const auto n = static_cast<int32_t>(slot.drafts.size());
   if (drafts_end(slot)) return -1;
   if (slot.guide != nullptr) slot.guide->fill();
-  const Result<sampler::Sample> drawn = draw(slot, slot.position + 1 + n, {logits, {}}, n, false);
+  const Result<sampler::Sample> drawn = draw(slot, slot.position + 1 + n, row, n, false);
   if (!drawn) return -1;
   if (slot.guide != nullptr && !slot.guide->draft(drawn->id)) return -1;
   return add_draft(slot, drawn->id);
 }
 
-bool SlotSampler::drafts_likeliest(const Slot& slot) {
-  return slot.guide == nullptr && std::ssize(slot.output) >= slot.params.min_tokens &&
-         sampler::takes_likeliest(slot.params);
-}
-
-int32_t SlotSampler::draft_likeliest(Slot& slot, int32_t token) {
-  return drafts_end(slot) ? -1 : add_draft(slot, token);
+bool SlotSampler::draw_draft(Slot& slot, model::RowDraws& draws) {
+  const auto n = static_cast<int32_t>(slot.drafts.size());
+  if (slot.guide != nullptr) slot.guide->fill();
+  const bool has_none = drafts_end(slot) || (slot.guide != nullptr && !slot.guide->status(n).ok());
+  if (!has_none) return add_draw(slot, slot.position + 1 + n, n, false, draws);
+  draws.rows.emplace_back();  // draft() will not look at its token
+  return true;
 }
 
 // The token before ended the answer, or will if it is right.

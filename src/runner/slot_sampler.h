@@ -23,44 +23,47 @@ struct AcceptHook {
   float confidence = 0;  // of every draft, whatever the draft module says
 };
 
-// What the model says of the rows of a segment: logits, or only their likeliest tokens.
-struct RowChoices {
-  std::span<const float> logits;       // [rows, vocab]
-  std::span<const int32_t> likeliest;  // [rows]; empty: logits it is
+// What there is of a row: the token that was drawn where its logits are, or they themselves.
+struct RowChoice {
+  int32_t token = kernels::kRowUndecided;  // or kRowIsNan, kRowIsEmpty
+  std::span<const float> logits = {};      // [vocab], if it is undecided
+};
 
-  RowChoices rows(size_t first, size_t n, size_t vocab) const {
-    if (likeliest.empty()) return {logits.subspan(first * vocab, n * vocab), {}};
-    return {{}, likeliest.subspan(first, n)};
-  }
+// What a row is for.
+enum class RowUse {
+  kNone,   // its token is known or of no use
+  kDraw,   // a token, drawn on the device
+  kLogits  // the host wants all of it
 };
 
 class SlotSampler {
  public:
   SlotSampler(int32_t vocab_size, AcceptHook accept_hook);
 
-  // The token at `position`, behind a row with these logits; `forced` >= 0: that token.
-  SampledToken sample(Slot& slot, SlotId id, int64_t position, const RowChoices& row,
+  // How the token at `position` comes from its row, behind the first `num_drafts` drafts (its
+  // masks are filled); `forced` as of sample().  If it is drawn, `draws` gets a row more.
+  RowUse use_of(Slot& slot, int64_t position, int32_t num_drafts, int32_t forced,
+                model::RowDraws& draws);
+  // The token at `position`, behind that row; `forced` >= 0: that token.
+  SampledToken sample(Slot& slot, SlotId id, int64_t position, const RowChoice& row,
                       int32_t forced);
   // The tokens behind the rows of the newest token and of the first `num_drafts` drafts: those that
   // were accepted and one more, or fewer if the answer ends, appended to `tokens`.  Moves
   // slot.position behind the rows whose tokens came, and ends the drafts. Returns how many drafts
   // were accepted.
-  int32_t verify(Slot& slot, SlotId id, int32_t num_drafts, const RowChoices& rows,
+  int32_t verify(Slot& slot, SlotId id, int32_t num_drafts, std::span<const RowChoice> rows,
                  std::vector<SampledToken>& tokens);
   // The next draft, behind those in slot.drafts, which it joins; -1: there is none.
-  int32_t draft(Slot& slot, std::span<const float> logits);
-  // Whether sample() and verify() need no logits, only the likeliest tokens.
-  static bool samples_likeliest(const Slot& slot) {
-    return drafts_likeliest(slot) && slot.params.logprobs < 0;
-  }
-  // Whether draft() takes the likeliest token of any logits, from now to the round's end.
-  static bool drafts_likeliest(const Slot& slot);
-  // As draft(), of such a slot.
-  static int32_t draft_likeliest(Slot& slot, int32_t token);
+  int32_t draft(Slot& slot, const RowChoice& row);
+  // Whether the next draft can be drawn on the device: `draws` then gets a row more.
+  bool draw_draft(Slot& slot, model::RowDraws& draws);
 
  private:
-  Result<sampler::Sample> draw(Slot& slot, int64_t position, const RowChoices& row,
+  Result<sampler::Sample> draw(Slot& slot, int64_t position, const RowChoice& row,
                                int32_t num_drafts, bool with_logprobs);
+  // How draw() does it on the device; false: it wants the logits.
+  bool add_draw(Slot& slot, int64_t position, int32_t num_drafts, bool with_logprobs,
+                model::RowDraws& draws);
   static SampledToken note_error(Slot& slot, SampledToken out, Status error);
   static void note_token(Slot& slot, int32_t token);
   static bool drafts_end(const Slot& slot);

@@ -21,11 +21,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "fathom/sampling_params.h"
 #include "fathom/status.h"
+#include "kernels/row_draw/choose.h"
 
 namespace fathom::sampler {
 
@@ -49,8 +51,24 @@ struct History {
   std::span<const int32_t> output;
 };
 
-// Whether the token is the lowest id of the greatest logit, whatever came before, without a mask.
-bool takes_likeliest(const SamplingParams& params);
+// How kernels/row_draw draws the token at `position`, its mask aside; nullopt: logits are edited
+// first (penalties, bias) or wanted (log-probabilities, unless they are left out), which only a
+// Sampler does.  `params` must be ones that validate() accepts.
+std::optional<kernels::RowDraw> row_draw(const SamplingParams& params, uint64_t seed,
+                                         int64_t position, bool with_logprobs = true);
+
+// Whether anything but its logit keeps a token from being chosen: build_mask() is needed.
+bool has_mask(const SamplingParams& params, std::span<const uint32_t> allowed,
+              std::span<const int32_t> forbidden);
+// What may be chosen behind `output`, as Sampler::sample has it: `allowed` (empty: all) without
+// what the request's allowed_ids and bad_words and `forbidden` leave out. `mask`: as `allowed`,
+// kernels::mask_words(vocab_size).
+void build_mask(const SamplingParams& params, std::span<const int32_t> output,
+                std::span<const uint32_t> allowed, std::span<const int32_t> forbidden,
+                std::span<uint32_t> mask);
+
+// The error of a row of which nothing is left to choose.
+Status nothing_error();
 
 class Sampler {
  public:
@@ -72,28 +90,14 @@ class Sampler {
   std::span<const float> edited(std::span<const float> logits, const SamplingParams& params,
                                 const History& history, std::span<const uint32_t> allowed,
                                 std::span<const int32_t> forbidden);
-  // -inf where a bit of `allowed` is 0.
-  void apply_mask(std::span<const uint32_t> allowed);
-  // -inf for the last id of every bad word whose ids before it end `output`.
-  void apply_bad_words(const SamplingParams& params, std::span<const int32_t> output);
   void apply_penalties(const SamplingParams& params, const History& history);
-  // Puts the ids that pass min-p, top-k and top-p into order_.
-  void filter(std::span<const float> scores, float best, double inv_temperature,
-              const SamplingParams& params);
-  // Keeps the likeliest ids of order_ while the weight before them is below `limit` (share of the
-  // total weight if `is_share`).
-  template <class Weight>
-  void keep_front(std::span<const float> scores, float best, double inv_temperature, double limit,
-                  bool is_share, const Weight& weight);
 
   int32_t vocab_size_;
   std::vector<float> work_;             // [vocab_size] edited logits
-  std::vector<int32_t> order_;          // candidates that passed the filters so far
-  std::vector<int32_t> edge_;           // candidates of the bucket in which a filter cuts
-  std::vector<double> mass_;            // weight by bucket of distance to the best logit
+  std::vector<std::byte> scratch_;      // of the choice
   std::vector<int32_t> output_counts_;  // [vocab_size]; zero between calls
   std::vector<uint8_t> seen_;           // [vocab_size]; zero between calls
-  std::vector<uint32_t> mask_;          // a bit an id: params.allowed_ids
+  std::vector<uint32_t> mask_;          // a bit an id: what may be chosen
   std::vector<int32_t> touched_;        // ids of history with a nonzero entry in the two above
 };
 

@@ -24,6 +24,15 @@ Row logits_after(int32_t token, int kind) {
   return row;
 }
 
+// Rows of logits, one behind the other, as a verification gets them.
+std::vector<RowChoice> choices_of(std::span<const float> rows, size_t vocab) {
+  std::vector<RowChoice> choices;
+  for (size_t at = 0; at < rows.size(); at += vocab) {
+    choices.push_back({.logits = rows.subspan(at, vocab)});
+  }
+  return choices;
+}
+
 Slot make_slot(uint64_t seed, int32_t max_tokens) {
   Slot slot;
   slot.params.temperature = 1;
@@ -37,7 +46,7 @@ void make_drafts(SlotSampler& sampler, Slot& slot, int32_t num, const auto& logi
   int32_t last = slot.last_token;
   for (int32_t i = 0; i < num; ++i) {
     const Row row = logits(last);
-    const int32_t token = sampler.draft(slot, row);
+    const int32_t token = sampler.draft(slot, {.logits = row});
     if (token < 0) break;
     last = token;
   }
@@ -53,7 +62,8 @@ int32_t verify(SlotSampler& sampler, Slot& slot, std::vector<SampledToken>& toke
   };
   add(slot.last_token);
   for (const int32_t token : slot.drafts) add(token);
-  return sampler.verify(slot, 0, static_cast<int32_t>(slot.drafts.size()), {rows, {}}, tokens);
+  return sampler.verify(slot, 0, static_cast<int32_t>(slot.drafts.size()), choices_of(rows, kVocab),
+                        tokens);
 }
 
 double chi_square(std::span<const int64_t> counts, std::span<const double> shares) {
@@ -85,7 +95,7 @@ TEST(SlotSampler, SequencesAreThoseOfPlainSamplingForEveryDraftLength) {
     Slot plain = make_slot(seed, kTokens);
     while (plain.num_left() > 0) {
       const Row row = logits_after(plain.last_token, 0);
-      const SampledToken token = sampler.sample(plain, 0, ++plain.position, {row, {}}, -1);
+      const SampledToken token = sampler.sample(plain, 0, ++plain.position, {.logits = row}, -1);
       ASSERT_TRUE(token.error.ok());
     }
     for (int32_t max_draft = 1; max_draft <= 5; ++max_draft) {
@@ -142,10 +152,10 @@ TEST(SlotSampler, TheBiasedExampleIsNotBiased) {
   std::vector<SampledToken> tokens;
   for (uint64_t seed = 0; seed < kDraws; ++seed) {
     Slot slot = make_slot(seed, 4);
-    ASSERT_GE(sampler.draft(slot, q), 0);
+    ASSERT_GE(sampler.draft(slot, {.logits = q}), 0);
     slot.output.clear();
     tokens.clear();
-    num_accepted += sampler.verify(slot, 0, 1, {rows, {}}, tokens);
+    num_accepted += sampler.verify(slot, 0, 1, choices_of(rows, 2), tokens);
     ++first[static_cast<size_t>(tokens[0].token)];
     if (tokens.size() == 2) ++bonus[static_cast<size_t>(tokens[1].token)];
   }

@@ -1,7 +1,9 @@
 // What cannot be chosen: allowed ids, bad words, ids that would end the answer too early.
 
 #include <algorithm>
+#include <random>
 
+#include "sampler/noise.h"
 #include "sampler/sampler_fixture.h"
 
 namespace fathom::sampler {
@@ -88,21 +90,66 @@ TEST(SamplerMasks, LogprobsStayThoseOfTheRawDistribution) {
   EXPECT_EQ(masked->top[0].id, 0);
 }
 
-TEST(SamplerMasks, TheLikeliestIsTakenOnlyIfNothingChangesTheLogits) {
-  SamplingParams greedy;
-  greedy.temperature = 0;
-  greedy.top_p = 0.3f;
-  EXPECT_TRUE(takes_likeliest(greedy));
-  std::vector<SamplingParams> others(8, greedy);
-  others[0].temperature = 0.1f;
-  others[1].repetition_penalty = 1.1f;
-  others[2].presence_penalty = 0.5f;
-  others[3].frequency_penalty = 0.5f;
-  others[4].logit_bias = {{3, 1.0f}};
-  others[5].allowed_ids = {3, 4};
-  others[6].bad_words = {{3}};
-  others[7].temperature = 1;
-  for (size_t i = 0; i < others.size(); ++i) EXPECT_FALSE(takes_likeliest(others[i])) << i;
+TEST(RowDraw, IsAnyDrawThatNeedsNoEditedLogits) {
+  SamplingParams params;
+  params.temperature = 0.5f;
+  params.top_p = 0.3f;
+  params.top_k = 7;
+  params.min_p = 0.1f;
+  params.allowed_ids = {3, 4};
+  params.bad_words = {{3}};
+  const auto draw = row_draw(params, 1, 2);
+  ASSERT_TRUE(draw.has_value());
+  EXPECT_EQ(draw->inv_temperature, 2);
+  EXPECT_EQ(draw->top_k, 7);
+  EXPECT_EQ(draw->top_p, double{0.3f});
+  EXPECT_EQ(kernels::noise_bits(draw->key, draw->inner_key, 5),
+            noise_bits(1, 2, Purpose::kToken, 5));
+  std::vector<SamplingParams> others(5, params);
+  others[0].repetition_penalty = 1.1f;
+  others[1].presence_penalty = 0.5f;
+  others[2].frequency_penalty = 0.5f;
+  others[3].logit_bias = {{3, 1.0f}};
+  others[4].logprobs = 0;
+  for (size_t i = 0; i < others.size(); ++i) EXPECT_FALSE(row_draw(others[i], 1, 2)) << i;
+  EXPECT_TRUE(row_draw(others[4], 1, 2, /*with_logprobs=*/false)) << "of a draft";
+  params.temperature = 0;
+  EXPECT_EQ(row_draw(params, 1, 2)->inv_temperature, 0);
+  EXPECT_FALSE(row_draw(params, 1, 2)->filters()) << "greedy choice has no use for filters";
+}
+
+// What a device draws with the mask built beside it is what the sampler draws.
+TEST(RowDraw, WithItsMaskIsWhatTheSamplerDraws) {
+  constexpr int32_t kVocab = 300;
+  Sampler sampler(kVocab);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::vector<std::byte> memory(static_cast<size_t>(kernels::DrawScratch::bytes(kVocab)));
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> logits(kVocab);
+    for (float& x : logits) x = 3 * normal(random);
+    SamplingParams params;
+    params.temperature = round % 4 == 0 ? 0.0f : 1.2f;
+    if (round % 3 == 0) params.top_k = 20;
+    if (round % 5 == 0) params.top_p = 0.7f;
+    if (round % 2 == 0) params.allowed_ids = {1, 31, 32, 33, 64, 250, 299};
+    if (round % 7 < 3) params.bad_words = {{32}, {9, 33}, {8, 299}, {1, 2, 3}};
+    std::vector<uint32_t> allowed;
+    if (round % 6 < 2)
+      allowed.assign(static_cast<size_t>(kernels::mask_words(kVocab)), 0xfffffff3u);
+    const std::vector<int32_t> output = {5, 9}, forbidden = {64};
+    std::vector<uint32_t> mask(static_cast<size_t>(kernels::mask_words(kVocab)));
+    ASSERT_TRUE(has_mask(params, allowed, forbidden));
+    build_mask(params, output, allowed, forbidden, mask);
+    std::vector<float> masked = logits;
+    kernels::apply_token_mask(mask, masked);
+    const auto want = sampler.sample(logits, params, 17, round, {{}, output}, allowed, forbidden);
+    ASSERT_TRUE(want.has_value()) << want.error().to_string();
+    EXPECT_EQ(kernels::choose_token(masked, *row_draw(params, 17, round),
+                                    kernels::DrawScratch(memory.data(), kVocab)),
+              want->id)
+        << round;
+  }
 }
 
 }  // namespace

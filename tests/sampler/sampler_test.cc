@@ -118,7 +118,7 @@ TEST(Sampler, EqualsTheFullComputationForRandomLogitsAndFilters) {
       if (p[i] == 0) continue;
       const uint64_t bits = noise_bits(seed, round, Purpose::kToken, static_cast<int64_t>(i));
       const double score = double{logits[i]} / double{params.temperature} +
-                           -std::log(-std::log1p(-tail_probability(bits)));
+                           -std::log(-std::log1p(-kernels::tail_probability(bits)));
       if (score > best) {
         best = score;
         expected = static_cast<int32_t>(i);

@@ -101,6 +101,19 @@ void CudaDevice::release(std::byte* data, int64_t size) {
   used_bytes_.fetch_sub(rounded(size));
 }
 
+Result<HostMemory> CudaDevice::allocate_host(int64_t bytes) {
+  void* data = nullptr;
+  cudaError_t error = cudaSetDevice(facts_.ordinal);
+  if (error == cudaSuccess) {
+    error = cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocDefault);
+  }
+  if (error != cudaSuccess) {
+    cudaGetLastError();  // as in take()
+    return cuda_status(error, "taking pinned memory");
+  }
+  return HostMemory(static_cast<std::byte*>(data), [](std::byte* p) { (void)cudaFreeHost(p); });
+}
+
 Status CudaDevice::write(std::byte* to, const void* from, int64_t bytes) {
   if (bytes == 0) return Status();
   cudaError_t error = cudaSetDevice(facts_.ordinal);

@@ -21,6 +21,7 @@ class CudaDevice final : public Device {
   int64_t free_bytes() const override { return budget_bytes_ - used_bytes_.load(); }
   Result<Buffer> allocate(int64_t bytes) override;
   bool shares_host_memory() const override { return false; }
+  Result<HostMemory> allocate_host(int64_t bytes) override;
   Status write(std::byte* to, const void* from, int64_t bytes) override;
   Result<std::unique_ptr<Stream>> make_stream(int num_threads) override;
 
