@@ -67,7 +67,7 @@ void add_engine(Command app, EngineOptions* out) {
   app.add(
       "--numerics", "NAME",
       "reference: rounds inputs of fp8 and fp4 matrices as the model says; int8: to 8 bits with a "
-      "scale per 32, finer and faster, CPU only (default: int8 with AVX-512, else "
+      "scale per 32, finer and faster, CPU only (default: int8 with AVX2, else "
       "reference)",
       [out](const std::string& value) {
         if (value != "reference" && value != "int8") {

@@ -33,7 +33,7 @@ struct Config {
   // Kernels: "reference", "plain", "avx2", "avx512", "amx"; "": the best of this CPU but for amx.
   std::string isa = {};
   // How inputs of fp8 and fp4 matrices are rounded: "reference", as the model says; "int8", to 8
-  // bits with a scale per 32: faster, other bits, on the CPU only.  "": int8 with AVX-512,
+  // bits with a scale per 32: faster, other bits, on the CPU only.  "": int8 with AVX2,
   // else reference (docs/adr/0007).
   std::string numerics = {};
   std::optional<PrefillMode> prefill = {};  // of requests that do not say; none: replay

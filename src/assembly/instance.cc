@@ -280,7 +280,7 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
 
 Result<kernels::Numerics> choose_numerics(const std::string& name, bool on_gpu, Isa isa) {
   using kernels::Numerics;
-  if (name.empty()) return on_gpu || isa < Isa::kAvx512 ? Numerics::kReference : Numerics::kInt8;
+  if (name.empty()) return on_gpu || isa < Isa::kAvx2 ? Numerics::kReference : Numerics::kInt8;
   const std::optional<Numerics> numerics = kernels::parse_numerics(name);
   if (!numerics) return wrong("--numerics " + name + ": not reference or int8");
   if (on_gpu && *numerics != Numerics::kReference) {
