@@ -53,21 +53,55 @@ TEST(SchemaCheck, ManyReferencesAreRefusedAndNotFollowedForEver) {
 }
 
 TEST(RegexSyntax, WellFormedPatternsPass) {
-  for (const char* pattern :
-       {"", "a|b", "^a{2,3}?$", "[]a]+", "[^]]", "[a-z\\d]", "\\p{L}\\x41\\u0041", "a{,3}", "{",
-        "(?:a)*", "(?<name>a)", "(?P<name>a)", "a{2}", "漢+", "x*+"}) {
+  for (const char* pattern : {"",
+                              "a|b",
+                              "^a{2,3}?$",
+                              "[]a]+",
+                              "[^]]",
+                              "[a-z\\d]",
+                              "\\p{L}\\x41\\u0041",
+                              "a{,3}",
+                              "{",
+                              "(?:a)*",
+                              "[a-z-9]",
+                              "^[A-Za-z-' ]+$",
+                              "[+--]",
+                              "a{1,2000}",
+                              "a{1, 2}",
+                              "\\u{1F600}\\x{41}",
+                              "(?<name>a)",
+                              "(?P<name>a)",
+                              "a{2}",
+                              "漢+",
+                              "x*+"}) {
     EXPECT_EQ(regex_fault(pattern), std::nullopt) << pattern;
   }
 }
 
 TEST(RegexSyntax, BrokenPatternsAreNamed) {
   for (const char* pattern :
-       {"(", ")", "[a", "a**", "*", "(*)", "\\", "a{3,2}", "a{1001}", "[z-a]", "(?=a)", "(?<!a)",
-        "\\1", "\\p{L", "\\x4", "(?a)", "|?", "\xff", "a{99999999999}"}) {
+       {"(",      ")",       "[a",        "a**",   "*",     "(*)",           "\\",
+        "a{3,2}", "a{2001}", "[a-z-9-0]", "(?i)[", "(?=a",  "\\u{}",         "\\x{4",
+        "\\u{g}", "a{2,1}",  "(?R)",      "[z-a]", "(?=a)", "(?<!a)",        "\\1",
+        "\\p{L",  "\\x4",    "(?a)",      "|?",    "\xff",  "a{99999999999}"}) {
     EXPECT_NE(regex_fault(pattern), std::nullopt) << pattern;
   }
   EXPECT_NE(regex_fault(std::string(300, '(') + std::string(300, ')')), std::nullopt);
   EXPECT_NE(regex_fault(std::string(100000, 'a')), std::nullopt);
+}
+
+// A schema that nobody is held to may have them: tools that are not strict.
+TEST(RegexSyntax, WhatCannotBeHeldToIsStillAPattern) {
+  for (const char* pattern : {"(?i)abc", "(?i:a)b", "(?s-m).", "^(?=.*[A-Z]).{8,}$", "(a)\\1",
+                              "^.{1,5000}$", "(?i)a(?=b)\\2"}) {
+    const std::optional<std::string> what = regex_fault(pattern);
+    ASSERT_TRUE(what.has_value()) << pattern;
+    EXPECT_NE(what->find("not supported"), std::string::npos) << pattern << ": " << *what;
+    const std::string schema = R"({"type":"string","pattern":)" +
+                               write_json(JsonValue(std::string(pattern)), JsonStyle::kCompact) +
+                               "}";
+    EXPECT_EQ(fault(schema), "") << pattern;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "codec/requests/regex_syntax.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "codec/unicode_utf8.h"
@@ -9,8 +10,8 @@ namespace fathom::codec {
 namespace {
 
 constexpr size_t kMaxPatternBytes = 65536;
-constexpr int kMaxGroups = 250;  // open at a time
-constexpr uint32_t kMaxRepeats = 1000;
+constexpr int kMaxGroups = 250;         // open at a time
+constexpr uint32_t kMaxRepeats = 2000;  // the most that src/grammar holds an output to
 
 class Scanner {
  public:
@@ -21,8 +22,9 @@ class Scanner {
     if (valid_utf8_prefix(pattern_) != pattern_.size()) return fault("invalid UTF-8");
     while (at_ < pattern_.size() && fault_.empty()) step();
     if (fault_.empty() && open_ > 0) set("a group is not closed");
-    if (fault_.empty()) return std::nullopt;
-    return fault(fault_);
+    if (!fault_.empty()) return fault(fault_);
+    if (!unsupported_.empty()) return unsupported_;
+    return std::nullopt;
   }
 
  private:
@@ -31,6 +33,10 @@ class Scanner {
   }
   void set(std::string_view what) {
     if (fault_.empty()) fault_ = what;
+  }
+  // A pattern all the same; the first one is told if nothing is wrong.
+  void unsupported(std::string_view what) {
+    if (unsupported_.empty()) unsupported_ = *fault(std::string(what) + " not supported");
   }
   char peek(size_t ahead = 0) const {
     return at_ + ahead < pattern_.size() ? pattern_[at_ + ahead] : '\0';
@@ -85,7 +91,7 @@ class Scanner {
       ++at_;
     } else if (rest.starts_with("=") || rest.starts_with("!") || rest.starts_with("<=") ||
                rest.starts_with("<!")) {
-      set("look-around is not supported");
+      unsupported("look-around is");
     } else if (rest.starts_with("<") || rest.starts_with("P<")) {
       at_ = pattern_.find('>', at_);
       if (at_ == std::string_view::npos) {
@@ -93,6 +99,11 @@ class Scanner {
         return set("the name of a group is not closed");
       }
       ++at_;
+    } else if (const size_t end = rest.find_first_not_of("imsuxU-");
+               end != 0 && end != std::string_view::npos &&
+               (rest[end] == ')' || rest[end] == ':')) {
+      unsupported("flags are");
+      at_ += end + (rest[end] == ':' ? 1 : 0);
     } else {
       set("unknown kind of group");
     }
@@ -110,12 +121,11 @@ class Scanner {
         continue;
       }
       const char low = peek();
-      if (peek(1) == '-' && peek(2) != ']' && peek(2) != '\\' &&
-          static_cast<unsigned char>(low) < 0x80 && static_cast<unsigned char>(peek(2)) < 0x80 &&
-          low > peek(2)) {
-        return set("a range is in the wrong order");
-      }
-      ++at_;
+      const bool is_range = peek(1) == '-' && peek(2) != ']' && peek(2) != '\\' &&
+                            peek(2) != '\0' && static_cast<unsigned char>(low) < 0x80 &&
+                            static_cast<unsigned char>(peek(2)) < 0x80;
+      if (is_range && low > peek(2)) return set("a range is in the wrong order");
+      at_ += is_range ? 3 : 1;  // [a-z-9]: what ends a range begins no other
     }
     if (!more()) return set("a character class is not closed");
     ++at_;
@@ -126,7 +136,7 @@ class Scanner {
     if (!more()) return set("the pattern ends in a backslash");
     const char c = peek();
     ++at_;
-    if (c >= '1' && c <= '9') return set("back references are not supported");
+    if (c >= '1' && c <= '9') return unsupported("back references are");
     if ((c == 'p' || c == 'P') && peek() == '{') {
       at_ = pattern_.find('}', at_);
       if (at_ == std::string_view::npos) {
@@ -134,10 +144,14 @@ class Scanner {
         return set("the name of a property is not closed");
       }
       ++at_;
-    } else if (c == 'x' && peek() != '{') {
-      hex_digits(2);
-    } else if (c == 'u' && peek() != '{') {
-      hex_digits(4);
+    } else if ((c == 'x' || c == 'u') && peek() == '{') {
+      ++at_;
+      hex_digits(1);
+      while (fault_.empty() && more() && peek() != '}') hex_digits(1);
+      if (fault_.empty() && peek() != '}') set("an escape is not closed");
+      ++at_;
+    } else if (c == 'x' || c == 'u') {
+      hex_digits(c == 'x' ? 2 : 4);
     }
   }
 
@@ -162,16 +176,23 @@ class Scanner {
     }
     uint32_t high = low;
     const char* next = low_end.ptr;
-    bool is_right = low_end.ec == std::errc() && low <= kMaxRepeats;
+    bool is_right = low_end.ec == std::errc();
     if (is_right && next != last && *next == ',') {
       ++next;
       if (next != last) {
         const auto high_end = std::from_chars(next, last, high);
-        is_right = high_end.ec == std::errc() && high >= low && high <= kMaxRepeats;
+        is_right =
+            high_end.ec == std::errc() ? high >= low : high_end.ec == std::errc::invalid_argument;
         next = high_end.ptr;
       }
     }
-    if (!is_right || next != last) return set("the numbers of repeats are not right");
+    if (!is_right) return set("the numbers of repeats are not right");
+    if (next != last) {  // {1, 2}: text
+      ++at_;
+      can_repeat_ = true;
+      return;
+    }
+    if (std::max(low, high) > kMaxRepeats) unsupported("so many repeats are");
     at_ = end + 1;
     end_quantifier();
   }
@@ -190,6 +211,7 @@ class Scanner {
   int open_ = 0;
   bool can_repeat_ = false;
   std::string fault_;
+  std::string unsupported_;
 };
 
 }  // namespace
