@@ -10,8 +10,10 @@ constexpr int64_t kPartialFloats = int64_t{kTileTokens} * kBlockRows * kLanes;
 // 15 multiply-adds a nanosecond with one token, more with many.
 constexpr int64_t kSharedMultiplyAdds = 300'000;
 
-// x of a piece of the tokens stays in L2 (1.25 MB at least) beside a tile and its partial sums.
-constexpr int64_t kPieceFloats = 192 * 1024;
+// The x of a piece of the tokens by the columns of one tile stays in L2 (1.25 MB at least) beside
+// the tile and its partial sums; all of it comes from L3, which costs less than unpacking a tile
+// for half the tokens.
+constexpr int64_t kPieceFloats = 512 * 1024;
 constexpr int64_t kLeastPieceTokens = 24;
 // With few tokens, an item has about this many bytes of weights; with many, this many blocks.
 constexpr int64_t kItemBytes = 256 * 1024;

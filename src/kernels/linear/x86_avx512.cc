@@ -186,21 +186,15 @@ void multiply_tokens(const TileProduct& p, int64_t token) {
 }
 
 void multiply(const TileProduct& p) {
-  int64_t token = 0;
-  for (; token + kTokens <= p.tokens; token += kTokens) multiply_tokens<kTokens>(p, token);
-  switch (p.tokens - token) {
-    case 1:
-      return multiply_tokens<1>(p, token);
-    case 2:
-      return multiply_tokens<2>(p, token);
-    case 3:
-      return multiply_tokens<3>(p, token);
-    case 4:
-      return multiply_tokens<4>(p, token);
-    case 5:
-      return multiply_tokens<5>(p, token);
-    default:
-      return;
+  using Multiply = void (*)(const TileProduct&, int64_t);
+  static constexpr Multiply kMultiply[kTokens] = {multiply_tokens<1>, multiply_tokens<2>,
+                                                  multiply_tokens<3>, multiply_tokens<4>,
+                                                  multiply_tokens<5>, multiply_tokens<6>};
+  // Equal parts: one or two tokens take nearly as long as six.
+  const int64_t parts = (p.tokens + kTokens - 1) / kTokens;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t token = p.tokens * part / parts;
+    kMultiply[p.tokens * (part + 1) / parts - token - 1](p, token);
   }
 }
 

@@ -225,7 +225,8 @@ void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequenc
     const auto plane = [&](const std::byte* rows, const int8_t* code)
         __attribute__((always_inline)) {
       // Or the compiler keeps the x of one plane for the next: in memory, for want of registers.
-      __asm__("" : "+r"(code));
+      // Volatile, since it takes two such statements on the same pointer for one.
+      __asm__ volatile("" : "+r"(code));
 #pragma GCC unroll 8
       for (int k = 0; k < 8; ++k) {
         const __m512i w0 = _mm512_load_si512(rows + k * 128);
