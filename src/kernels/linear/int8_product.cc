@@ -17,8 +17,14 @@ constexpr int64_t kItemsPerThread = 8;
 void tile_product(const Int8Kernels& kernels, const RowBlock& block, const Int8Rows& x,
                   int64_t tokens, std::byte* tile, float* y) {
   const int64_t unit = block.dtype == DType::kI8 ? 2 : 1;  // columns a byte
+  const int64_t scale_bytes = block.cols / kGroupCols * (unit == 2 ? block.rows : 1);
   for (int64_t col = 0; col < block.cols; col += kInt8TileCols) {
     const int64_t cols = std::min<int64_t>(kInt8TileCols, block.cols - col);
+    // A share of the scales of the block that likely comes next.
+    const int64_t end = scale_bytes * (col + cols) / block.cols;
+    for (int64_t i = scale_bytes * col / block.cols; i < end; i += 64) {
+      __builtin_prefetch(block.scale + scale_bytes + i);
+    }
     kernels.unpack(block, col, cols, tile);
     const bool last = col + cols == block.cols;
     kernels.multiply({.tile = tile,

@@ -210,12 +210,13 @@ void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequenc
   }
   const int64_t lines_a_group = kFp8 ? kBlockRows / 2 : kBlockRows / 4;
   for (int64_t g = 0; g < groups; ++g) {
-    if (token == 0) {  // a share of the stored bytes of the next tile
+    if (token == 0) {
+      // A share of the stored bytes of the next tile.  To L2: L1 has too few fetches under way.
       const int64_t line = g * lines_a_group;
       for (int64_t i = line; i < line + lines_a_group; ++i) {
         _mm_prefetch(reinterpret_cast<const char*>(p.ahead + i % kBlockRows * p.ahead_stride +
                                                    i / kBlockRows * 64),
-                     _MM_HINT_T0);
+                     _MM_HINT_T1);
       }
     }
     const std::byte* w = p.tile + g * (kFp8 ? 2 : 1) * kPlaneBytes;
