@@ -211,10 +211,15 @@ SchemaNormalizer::Emitted SchemaNormalizer::alternatives(const Json& options, bo
   });
   std::vector<Json> choices = options.items;
   if (exclusive) {
+    // What holds beside all options often says the type that they leave out.
+    const Json* type = nullptr;
+    for (const Json& part : rest) {
+      if (type == nullptr) type = part.find("type");
+    }
     for (size_t i = 0; i < choices.size(); ++i) {
       for (size_t j = 0; j < choices.size(); ++j) {
         if (i == j) continue;
-        FATHOM_ASSIGN(choices[i], require_difference(options, i, j, choices[i], at.path));
+        FATHOM_ASSIGN(choices[i], require_difference(options, i, j, choices[i], type, at.path));
       }
     }
   }
@@ -244,10 +249,12 @@ SchemaNormalizer::Emitted SchemaNormalizer::alternatives(const Json& options, bo
   return std::optional<Json>(std::move(out));
 }
 
-// Option i, such that none of its values is one of option j.
+// Option i, such that none of its values of that type is one of option j.
 Result<Json> SchemaNormalizer::require_difference(const Json& options, size_t i, size_t j,
-                                                  const Json& a, const std::string& where) {
+                                                  const Json& a, const Json* type,
+                                                  const std::string& where) {
   FATHOM_ASSIGN(Json x, resolved(a, where));
+  if (type != nullptr && x.is_object() && x.find("type") == nullptr) x.set("type", *type);
   FATHOM_ASSIGN(const Json y, resolved(options.items[j], where));
   if (are_disjoint(x, y, 0)) return a;
   // A member that tells them apart if it is there: let it be there.

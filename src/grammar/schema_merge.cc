@@ -260,8 +260,11 @@ bool are_disjoint(const Json& a, const Json& b, int depth) {
   if (values_a != nullptr && types_b) return has_none_of(*values_a, *types_b);
   if (values_b != nullptr && types_a) return has_none_of(*values_b, *types_a);
   if (types_a && types_b && !have_common_type(*types_a, *types_b)) return true;
-  if (!types_a || !types_b || *types_a != TypeSet{"object"} || *types_b != TypeSet{"object"})
+  // What is a value of both is an object if one of them says so.
+  const TypeSet object = {"object"};
+  if ((types_a && *types_a != object) || (types_b && *types_b != object) || !(types_a || types_b)) {
     return false;
+  }
   // Objects: a member that one must have and that in the other is something else, or forbidden.
   const Json* of_a = a.find("properties");
   const Json* of_b = b.find("properties");

@@ -42,7 +42,7 @@ class SchemaNormalizer {
   Emitted alternatives(const Json& options, bool exclusive, std::vector<Json> rest,
                        const Place& at);
   Result<Json> require_difference(const Json& options, size_t i, size_t j, const Json& a,
-                                  const std::string& where);
+                                  const Json* type, const std::string& where);
   Result<const Json*> resolve(const std::string& reference, const std::string& where) const;
   Result<Json> resolved(const Json& schema, const std::string& where) const;
   Emitted reference(const std::string& pointer, const Place& at);
