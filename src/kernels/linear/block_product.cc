@@ -117,7 +117,8 @@ BlockScratch block_scratch(float* memory) {
 void block_product(const LaneKernels& lanes, const WeightMatrix& w, int64_t row,
                    const float* const* x, int64_t tokens, const BlockScratch& scratch, float* y) {
   const RowBlock block = row_block(w, row);
-  if (tokens <= lanes.max_direct_tokens) {
+  if (tokens <=
+      (block.dtype == DType::kBf16 ? lanes.max_direct_bf16_tokens : lanes.max_direct_tokens)) {
     direct_product(lanes, block, x, tokens, scratch, y);
   } else {
     tile_product(lanes, block, x, tokens, scratch, y);

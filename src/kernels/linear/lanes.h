@@ -72,7 +72,8 @@ struct LaneKernels {
   // which reads the weights from a cache again but spares the tile; more go through unpack and
   // multiply.
   int dot_tokens;
-  int max_direct_tokens;
+  int max_direct_tokens;       // of fp8 and fp4 matrices
+  int max_direct_bf16_tokens;  // these cost less to widen again
 
   // out = x, or x rounded to e4m3 with a scale per 32 columns.
   void (*widen)(const Bf16* x, int64_t cols, bool quantize, float* out);

@@ -266,6 +266,7 @@ void gate(const GateBlock& b) {
 const LaneKernels& avx2_lanes() {
   static constexpr LaneKernels kLaneKernels = {.dot_tokens = 1,
                                                .max_direct_tokens = 1,
+                                               .max_direct_bf16_tokens = 1,
                                                .widen = widen,
                                                .split_pairs = split_pairs,
                                                .fold_scales = fold_scales,

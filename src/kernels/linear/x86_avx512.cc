@@ -275,7 +275,8 @@ void gate(const GateBlock& b) {
 
 const LaneKernels& avx512_lanes() {
   static constexpr LaneKernels kLaneKernels = {.dot_tokens = kMaxDotTokens,
-                                               .max_direct_tokens = 12,
+                                               .max_direct_tokens = 8,
+                                               .max_direct_bf16_tokens = 12,
                                                .widen = widen,
                                                .split_pairs = split_pairs,
                                                .fold_scales = fold_scales,
