@@ -24,6 +24,7 @@ class RoundSampler : public model::DraftSampler {
                sampler::Sampler& sampler)
       : choice_(choice), segments_(segments), sampler_(sampler) {}
 
+  bool draws_ahead() const override { return !choice_.on_host; }
   bool draw(size_t segment, int32_t i, model::RowDraws& draws) override {
     if (choice_.on_host) return false;
     draws.rows.push_back(*sampler::row_draw(choice_.params, segment, position(segment, i)));

@@ -97,7 +97,10 @@ class DraftSampler {
   // Adds to `draws` how draft i is drawn where its logits are, if it can be: choose() then is not
   // called for it, but take().  False: nothing was added, choose() wants the logits.
   virtual bool draw(size_t /*segment*/, int32_t /*i*/, RowDraws& /*draws*/) { return false; }
-  // `token` was drawn, or is kRowIsNan or kRowIsEmpty; the result is as of choose().
+  // Whether every draft of the round can be drawn so, and draw() says how before any is taken: the
+  // round is then one piece of work, at the end of which take() is called for each until -1.
+  virtual bool draws_ahead() const { return false; }
+  // `token` was drawn, or is one of what is no token; the result is as of choose().
   virtual int32_t take(size_t /*segment*/, int32_t /*i*/, int32_t token) {
     return token < 0 ? -1 : token;
   }

@@ -92,13 +92,19 @@ Status ForwardPass::run_draft(std::span<const DraftSegment> segments, DraftSampl
     d.confidence.clear();
   }
   if (segments.empty()) return Status();
+  const bool ahead = sampler.draws_ahead();
+  if (ahead) list_draws_ahead(segments, sampler);
   const auto pass = [&] {
     run_stages(segments);
     draft_head(segments);
+    if (ahead) draw_ahead(segments);
   };
-  uint64_t shape = 2;  // shape_of begins with 0 or 1
-  for (const DraftSegment& s : segments) shape = shape * 8 + static_cast<uint64_t>(s.num_drafts);
+  uint64_t shape = ahead ? 3 : 2;  // shape_of begins with 0 or 1
+  const auto add = [&](uint64_t n) { shape = shape * 1099511628211u + n; };
+  for (const DraftSegment& s : segments) add(static_cast<uint64_t>(s.num_drafts));
+  if (ahead) add(draws_.masks.size());
   stream_->repeat(shape, pass);
+  if (ahead) return take_ahead(segments, sampler, drafts);
   FATHOM_TRY(choose_drafts(segments, sampler, drafts));
   return judge_drafts(segments, drafts);
 }

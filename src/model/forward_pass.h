@@ -107,6 +107,11 @@ class ForwardPass {
   void pack_groups(int32_t layer, const RowSet& rows, const GroupSet& groups, Bf16* latent);
 
   // ---- forward_tokens.cc
+  struct DeviceDraws {
+    const kernels::RowDraw* rows;
+    const uint32_t* masks;
+  };
+  DeviceDraws upload(const RowDraws& draws);
   void draw_rows(const RowDraws& draws, const float* a, std::span<const int64_t> a_row,
                  const float* b, int32_t* tokens);
   // Where the host sees `row` [vocab] of the device after stream_->wait(): at place `place` of
@@ -123,6 +128,10 @@ class ForwardPass {
   Status choose_drafts(std::span<const DraftSegment> segments, DraftSampler& sampler,
                        std::span<Draft> drafts);
   Status choose_on_host(DraftSampler& sampler, int32_t i);
+  void list_draws_ahead(std::span<const DraftSegment> segments, DraftSampler& sampler);
+  void draw_ahead(std::span<const DraftSegment> segments);
+  Status take_ahead(std::span<const DraftSegment> segments, DraftSampler& sampler,
+                    std::span<Draft> drafts);
   bool list_markov_rows(std::span<const DraftSegment> segments, std::span<const Draft> drafts,
                         size_t i);
   Status judge_drafts(std::span<const DraftSegment> segments, std::span<Draft> drafts);
@@ -171,6 +180,7 @@ class ForwardPass {
   };
   std::vector<MarkovRow> markov_rows_;
   std::vector<int64_t> markov_at_;  // their rows
+  std::vector<int32_t> anchors_;
   RowDraws draws_;
   std::vector<int32_t> drawn_;    // their tokens
   std::vector<bool> is_chosen_;   // by the host

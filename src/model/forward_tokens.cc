@@ -18,16 +18,21 @@ Status ForwardPass::take(const RowDraws& draws, std::span<const int64_t> drawn_r
   return stream_->synchronize();
 }
 
+ForwardPass::DeviceDraws ForwardPass::upload(const RowDraws& draws) {
+  const uint32_t* masks = nullptr;
+  if (!draws.masks.empty()) masks = stream_->upload(draws.masks.data(), std::ssize(draws.masks));
+  return {stream_->upload(draws.rows.data(), std::ssize(draws.rows)), masks};
+}
+
 void ForwardPass::draw_rows(const RowDraws& draws, const float* a, std::span<const int64_t> a_row,
                             const float* b, int32_t* tokens) {
   const int64_t n = std::ssize(draws.rows);
-  const uint32_t* masks = nullptr;
-  if (!draws.masks.empty()) masks = stream_->upload(draws.masks.data(), std::ssize(draws.masks));
+  const DeviceDraws how = upload(draws);
   ops_.run(kernels::RowDrawArgs{.a = a,
                                 .a_row = stream_->upload(a_row.data(), n),
                                 .b = b,
-                                .draws = stream_->upload(draws.rows.data(), n),
-                                .masks = masks,
+                                .draws = how.rows,
+                                .masks = how.masks,
                                 .tokens = stream_->output(tokens, n),
                                 .num_rows = n,
                                 .width = c_.vocab_size,

@@ -50,6 +50,8 @@ struct Workspace {
   WorkBuffer<Bf16> draft_main{device};    // target layers * hidden
   WorkBuffer<Bf16> draft_judged{device};  // hidden + markov rank: input of the confidence head
   WorkBuffer<Bf16> markov_e{device};      // markov rank
+  WorkBuffer<float> markov_pre{device};   // 1, of no use
+  WorkBuffer<int32_t> draft_ids{device};  // 1 a draft
   WorkBuffer<float> logits{device};       // vocab, if they are kept
   WorkBuffer<float> draft_logits{device}, markov_logits{device};  // vocab
   // Lists that the host makes

@@ -19,12 +19,14 @@ DraftRound::DraftRound(model::Model& model, SlotSampler& sampler, std::span<Slot
 Status DraftRound::run(const StepPlan& plan) {
   drafting_.clear();
   segments_.clear();
+  draws_ahead_ = true;
   for (const SegmentPlan& s : plan.segments) {
     Slot& slot = slots_[static_cast<size_t>(s.slot)];
     // With so many drafts the target's own token behind them is the last one that may come.
     const int32_t num = std::min({s.next_drafts, model_.max_drafts(), slot.num_left() - 1});
     if (!s.sample || num <= 0) continue;
     drafting_.push_back(&slot);
+    draws_ahead_ = draws_ahead_ && SlotSampler::draws_ahead(slot);
     segments_.push_back({.state = slot.state.data(),
                          .start = slot.position,
                          .floor = slot.draft_rows.floor(slot.position),
@@ -48,8 +50,8 @@ int32_t DraftRound::choose(size_t segment, int32_t, std::span<const float> logit
   return sampler_.draft(*drafting_[segment], {.logits = logits});
 }
 
-bool DraftRound::draw(size_t segment, int32_t, model::RowDraws& draws) {
-  return sampler_.draw_draft(*drafting_[segment], draws);
+bool DraftRound::draw(size_t segment, int32_t i, model::RowDraws& draws) {
+  return sampler_.draw_draft(*drafting_[segment], i, draws);
 }
 
 int32_t DraftRound::take(size_t segment, int32_t, int32_t token) {

@@ -27,6 +27,7 @@ class DraftRound : private model::DraftSampler {
  private:
   int32_t choose(size_t segment, int32_t i, std::span<const float> logits) override;
   bool draw(size_t segment, int32_t i, model::RowDraws& draws) override;
+  bool draws_ahead() const override { return draws_ahead_; }
   int32_t take(size_t segment, int32_t i, int32_t token) override;
   float calibrated(float confidence, size_t i) const;
 
@@ -36,6 +37,7 @@ class DraftRound : private model::DraftSampler {
   std::vector<float> temperatures_;
   std::optional<float> confidence_;  // of a hook
   std::vector<Slot*> drafting_;
+  bool draws_ahead_ = false;  // each of them
   std::vector<model::DraftSegment> segments_;
   std::vector<model::Draft> drafts_;
 };

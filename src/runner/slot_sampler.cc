@@ -14,8 +14,8 @@ Status nan_error(int64_t position) {
 }
 
 // Tokens that would end the answer too early; a grammar that can only end may end all the same.
-std::span<const int32_t> forbidden_ends(const Slot& slot, int32_t num_drafts) {
-  if (std::ssize(slot.output) >= slot.params.min_tokens) return {};
+std::span<const int32_t> forbidden_ends(const Slot& slot, int32_t num_drafts, int64_t num_output) {
+  if (num_output >= slot.params.min_tokens) return {};
   if (slot.guide != nullptr && slot.guide->allows_only(slot.stop_ids, num_drafts)) return {};
   return slot.stop_ids;
 }
@@ -39,17 +39,18 @@ Result<sampler::Sample> SlotSampler::draw(Slot& slot, int64_t position, const Ro
   if (row.token == kernels::kRowIsEmpty) return sampler::nothing_error();
   if (row.token >= 0) return sampler::Sample{.id = row.token, .logprob = 0, .top = {}};
   return sampler_.sample(row.logits, slot.params, slot.seed, position, {slot.prompt, slot.output},
-                         mask, forbidden_ends(slot, num_drafts), with_logprobs);
+                         mask, forbidden_ends(slot, num_drafts, std::ssize(slot.output)),
+                         with_logprobs);
 }
 
-bool SlotSampler::add_draw(Slot& slot, int64_t position, int32_t num_drafts, bool with_logprobs,
-                           model::RowDraws& draws) {
+bool SlotSampler::add_draw(Slot& slot, int64_t position, int32_t num_drafts, int64_t num_output,
+                           bool with_logprobs, model::RowDraws& draws) {
   std::optional<kernels::RowDraw> draw =
       sampler::row_draw(slot.params, slot.seed, position, with_logprobs);
   if (!draw) return false;
   std::span<const uint32_t> allowed;
   if (slot.guide != nullptr) allowed = slot.guide->mask(num_drafts);
-  const std::span<const int32_t> forbidden = forbidden_ends(slot, num_drafts);
+  const std::span<const int32_t> forbidden = forbidden_ends(slot, num_drafts, num_output);
   if (sampler::has_mask(slot.params, allowed, forbidden)) {
     const auto words = static_cast<size_t>(kernels::mask_words(static_cast<int64_t>(vocab_size_)));
     sampler::build_mask(slot.params, slot.output, allowed, forbidden,
@@ -69,7 +70,7 @@ RowUse SlotSampler::use_of(Slot& slot, int64_t position, int32_t num_drafts, int
   if (forced >= 0) return slot.params.logprobs >= 0 ? RowUse::kLogits : RowUse::kNone;
   const auto behind = slot.drafts.begin() + num_drafts;
   slot.output.insert(slot.output.end(), slot.drafts.begin(), behind);
-  const bool is_drawn = add_draw(slot, position, num_drafts, true, draws);
+  const bool is_drawn = add_draw(slot, position, num_drafts, std::ssize(slot.output), true, draws);
   slot.output.resize(slot.output.size() - static_cast<size_t>(num_drafts));
   return is_drawn ? RowUse::kDraw : RowUse::kLogits;
 }
@@ -185,13 +186,18 @@ int32_t SlotSampler::draft(Slot& slot, const RowChoice& row) {
   return add_draft(slot, drawn->id);
 }
 
-bool SlotSampler::draw_draft(Slot& slot, model::RowDraws& draws) {
-  const auto n = static_cast<int32_t>(slot.drafts.size());
+bool SlotSampler::draw_draft(Slot& slot, int32_t i, model::RowDraws& draws) {
   if (slot.guide != nullptr) slot.guide->fill();
-  const bool has_none = drafts_end(slot) || (slot.guide != nullptr && !slot.guide->status(n).ok());
-  if (!has_none) return add_draw(slot, slot.position + 1 + n, n, false, draws);
+  const bool has_none = drafts_end(slot) || (slot.guide != nullptr && !slot.guide->status(i).ok());
+  const int64_t num_output = std::ssize(slot.output) - std::ssize(slot.drafts) + i;
+  if (!has_none) return add_draw(slot, slot.position + 1 + i, i, num_output, false, draws);
   draws.rows.emplace_back();  // draft() will not look at its token
   return true;
+}
+
+bool SlotSampler::draws_ahead(const Slot& slot) {
+  return slot.guide == nullptr && slot.params.bad_words.empty() &&
+         sampler::row_draw(slot.params, slot.seed, 0, false).has_value();
 }
 
 // The token before ended the answer, or will if it is right.

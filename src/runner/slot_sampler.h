@@ -55,15 +55,18 @@ class SlotSampler {
                  std::vector<SampledToken>& tokens);
   // The next draft, behind those in slot.drafts, which it joins; -1: there is none.
   int32_t draft(Slot& slot, const RowChoice& row);
-  // Whether the next draft can be drawn on the device: `draws` then gets a row more.
-  bool draw_draft(Slot& slot, model::RowDraws& draws);
+  // Whether draft `i` can be drawn on the device: `draws` then gets a row more.  It is the next
+  // one, or of a slot with draws_ahead().
+  bool draw_draft(Slot& slot, int32_t i, model::RowDraws& draws);
+  // Whether how a draft is drawn does not depend on those before it.
+  static bool draws_ahead(const Slot& slot);
 
  private:
   Result<sampler::Sample> draw(Slot& slot, int64_t position, const RowChoice& row,
                                int32_t num_drafts, bool with_logprobs);
   // How draw() does it on the device; false: it wants the logits.
-  bool add_draw(Slot& slot, int64_t position, int32_t num_drafts, bool with_logprobs,
-                model::RowDraws& draws);
+  bool add_draw(Slot& slot, int64_t position, int32_t num_drafts, int64_t num_output,
+                bool with_logprobs, model::RowDraws& draws);
   static SampledToken note_error(Slot& slot, SampledToken out, Status error);
   static void note_token(Slot& slot, int32_t token);
   static bool drafts_end(const Slot& slot);

@@ -168,6 +168,7 @@ std::vector<model::Draft> draft_greedily(TestModel& model,
     int32_t choose(size_t, int32_t, std::span<const float> logits) override {
       return argmax(logits);
     }
+    bool draws_ahead() const override { return !sees_logits_; }
     bool draw(size_t, int32_t, model::RowDraws& draws) override {
       if (!sees_logits_) draws.rows.emplace_back();
       return !sees_logits_;

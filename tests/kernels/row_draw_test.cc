@@ -28,16 +28,18 @@ struct Rows {
 
   float* row(std::vector<float>& x, int64_t t) { return x.data() + t * width; }
   std::vector<int32_t> run(const Kernel<RowDrawArgs>& kernel) const {
-    std::vector<int32_t> tokens(draws.size(), -7);
+    std::vector<int32_t> tokens(draws.size(), -7), ids(draws.size(), -7);
     harness::run_kernel(kernel, {.a = a.data(),
                                  .a_row = a_row.empty() ? nullptr : a_row.data(),
                                  .b = b.empty() ? nullptr : b.data(),
                                  .draws = draws.data(),
                                  .masks = masks.empty() ? nullptr : masks.data(),
                                  .tokens = tokens.data(),
+                                 .ids = ids.data(),
                                  .num_rows = std::ssize(draws),
                                  .width = width,
                                  .stream = nullptr});
+    for (size_t t = 0; t < ids.size(); ++t) EXPECT_EQ(ids[t], std::max(tokens[t], 0)) << t;
     return tokens;
   }
   // As the contract has it.
@@ -135,11 +137,11 @@ TEST(RowDraw, GreedyIsTheLowestOfTheGreatest) {
 
 // Rows of random logits, flat and peaked, with ties, infinities and masks, drawn by random
 // parameters.
-TEST(RowDraw, SampledRowsAreThoseOfTheFullComputation) {
+void expect_those_of_the_full_computation(const std::vector<int64_t>& widths) {
   constexpr int64_t kRows = 24;
   int64_t num_undecided = 0, num_drawn = 0;
   for (const Kernel<RowDrawArgs>& kernel : row_draw_kernels(harness::tested_device())) {
-    for (const int64_t width : {1, 33, 777, 4096, 129280}) {
+    for (const int64_t width : widths) {
       for (const uint64_t seed : {1, 2, 3}) {
         fathom::harness::Random random(seed + static_cast<uint64_t>(width) * 10);
         Rows rows{.a = std::vector<float>(static_cast<size_t>(kRows * width)),
@@ -197,6 +199,14 @@ TEST(RowDraw, SampledRowsAreThoseOfTheFullComputation) {
   if (harness::tested_device() == DeviceKind::kCpu) {
     EXPECT_EQ(num_undecided, 0);
   }
+}
+
+TEST(RowDraw, SampledRowsAreThoseOfTheFullComputation) {
+  expect_those_of_the_full_computation({1, 33, 777, 4096});
+}
+
+TEST(RowDraw, SampledRowsOfAWholeVocabularyAreToo) {
+  expect_those_of_the_full_computation({129280});
 }
 
 TEST(RowDraw, ATokenHiddenByAMaskIsAnErrorIfItIsNan) {

@@ -252,6 +252,11 @@ __device__ Key first_floor(Shared& s, const Row& row, int rank, const RowDraw& h
   return kNan - least;
 }
 
+__device__ void store(const RowDrawArgs& args, int64_t t, int32_t token) {
+  args.tokens[t] = token;
+  if (args.ids != nullptr) args.ids[t] = token < 0 ? 0 : token;
+}
+
 __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads)
     row_draw_kernel(RowDrawArgs args) {
   __shared__ Shared s;
@@ -265,7 +270,7 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads)
   const bool is_none = best == kNan || best >> 32 == kLowestOrder;
   if (is_none || how.inv_temperature == 0) {
     if (rank == 0 && threadIdx.x == 0) {
-      args.tokens[t] = best == kNan ? kRowIsNan : is_none ? kRowIsEmpty : place_of(best);
+      store(args, t, best == kNan ? kRowIsNan : is_none ? kRowIsEmpty : place_of(best));
     }
     cuda::cluster_sync();  // others may still read this block's best
     return;
@@ -287,10 +292,10 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads)
                            [&](Key total) { return Key{mass_limit(how.top_p, total)}; });
   }
   if (floor == kNan) {
-    if (rank == 0 && threadIdx.x == 0) args.tokens[t] = kRowUndecided;
+    if (rank == 0 && threadIdx.x == 0) store(args, t, kRowUndecided);
   } else {
     draw(s, row, rank, floor, how);
-    if (rank == 0 && threadIdx.x == 0) args.tokens[t] = s.token;
+    if (rank == 0 && threadIdx.x == 0) store(args, t, s.token);
   }
   cuda::cluster_sync();  // others may still read this block's shared memory
 }

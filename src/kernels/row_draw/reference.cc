@@ -40,7 +40,10 @@ void row_draw_reference(const RowDrawArgs& args) {
   for_row_ranges(*args.stream, args.num_rows, any_noise ? width * 4 : width / 4 + 1,
                  [&](int64_t first, int64_t last, int thread) {
                    const DrawScratch scratch(memory + share * thread, width);
-                   for (int64_t t = first; t < last; ++t) args.tokens[t] = token_of(t, scratch);
+                   for (int64_t t = first; t < last; ++t) {
+                     args.tokens[t] = token_of(t, scratch);
+                     if (args.ids != nullptr) args.ids[t] = std::max(args.tokens[t], 0);
+                   }
                  });
 }
 

@@ -34,14 +34,15 @@ inline constexpr int32_t kRowIsEmpty = -2;    // all are -inf
 inline constexpr int32_t kRowUndecided = -3;  // of a GPU: too many equal logits where a filter cuts
 
 struct RowDrawArgs {
-  const float* a;         // [.., width]
-  const int64_t* a_row;   // [num_rows]; nullptr: its own row
-  const float* b;         // [num_rows, width]; nullptr: 0
-  const RowDraw* draws;   // [num_rows]
-  const uint32_t* masks;  // [.., mask_words(width)]; nullptr: no row has one
-  int32_t* tokens;        // [num_rows]
-  int64_t num_rows;       // 0 is a no-op
-  int64_t width;          // > 0, at most kRowDrawWidthMost
+  const float* a;          // [.., width]
+  const int64_t* a_row;    // [num_rows]; nullptr: its own row
+  const float* b;          // [num_rows, width]; nullptr: 0
+  const RowDraw* draws;    // [num_rows]
+  const uint32_t* masks;   // [.., mask_words(width)]; nullptr: no row has one
+  int32_t* tokens;         // [num_rows]
+  int32_t* ids = nullptr;  // [num_rows] the same, but 0 for what is no token; nullptr: not wanted
+  int64_t num_rows;        // 0 is a no-op
+  int64_t width;           // > 0, at most kRowDrawWidthMost
   Stream* stream;
 };
 inline constexpr int64_t kRowDrawWidthMost = int64_t{1} << 19;  // masses add up in 64 bits

@@ -106,6 +106,41 @@ TEST_F(ModelFeatures, TheEndTokenIsMaskedUntilMinTokensAndLogprobsStayRaw) {
   EXPECT_TRUE(std::equal(r.forced.begin(), r.forced.end(), free.tokens.begin()));
 }
 
+// With log-probabilities the host draws from logits, without them the device does where they are:
+// the same tokens, with drafts and without, whatever filters and masks there are.
+TEST_F(ModelFeatures, TokensAreTheSameFromTheDeviceAndFromTheHost) {
+  std::vector<SamplingParams> ways(6);
+  ways[1].temperature = 0;
+  ways[2].top_k = 40;
+  ways[2].top_p = 0.9f;
+  ways[3].min_p = 0.02f;
+  ways[3].bad_words = {{7}, {9, 11}};
+  ways[4].temperature = 1.5f;
+  for (int32_t id = 5; id < 200; id += 3) ways[4].allowed_ids.push_back(id);
+  ways[5].min_tokens = 30;
+  std::vector<std::vector<int32_t>> want;
+  for (const int32_t max_draft : {0, 3}) {
+    engine_ = nullptr;
+    answers_ = {};
+    start({.max_draft = max_draft});
+    for (size_t i = 0; i < ways.size(); ++i) {
+      for (const int32_t logprobs : {0, -1}) {
+        random_ = harness::Random(i + 1);
+        Request r = request(20, 40);
+        r.params = ways[i];
+        r.params.max_tokens = 40;
+        r.params.seed = 11;
+        r.params.logprobs = logprobs;
+        const std::vector<int32_t> tokens = run(r).tokens;
+        ASSERT_FALSE(tokens.empty());
+        if (want.size() == i) want.push_back(tokens);
+        EXPECT_EQ(tokens, want[i])
+            << "way " << i << ", drafts " << max_draft << ", logprobs " << logprobs;
+      }
+    }
+  }
+}
+
 // Everything may be masked; that is the end of this request and of no other.
 TEST_F(ModelFeatures, ARequestThatCanChooseNothingFailsAlone) {
   start({});
