@@ -106,14 +106,16 @@ Examples:
 
 void add_info(Command root, InfoOptions* o, std::function<int()>* run) {
   Command app = root.add_command("info", "Show what a model is and what it costs here", R"(
-Reads config.json and the headers of the weights; measures how fast memory is read.
+Reads config.json and the headers of the weights; measures how fast memory is read.  With --device
+cuda:N it also starts an engine with the other options and says what that takes of the GPU's memory.
 Examples:
   fathom info
+  fathom info --device cuda:0 --max-batch 64 --kv-memory 8G
   fathom info deepseek-ai/DeepSeek-V4.1-Flash --json)");
   app.add_argument("model", "folder or hub id (default: the demo model)",
-                   [o](const std::string& value) { o->model = value; });
-  add_model(app, &o->model);
+                   [o](const std::string& value) { o->engine.model = value; });
   app.add_flag("--json", &o->json, "print JSON");
+  add_engine(app, &o->engine);
   app.on_use([=] { *run = [o] { return run_info(*o); }; });
 }
 

@@ -39,6 +39,17 @@ void add_isa(Command app, const std::function<void(Isa)>& set) {
       .read_environment("FATHOM_ISA");
 }
 
+namespace {
+
+void add_home(Command app, const std::string& name, const std::string& text, std::string* out) {
+  app.add(name, "PLACE", text, [name, out](const std::string& value) {
+    if (value != "hbm" && value != "host") throw bad_value(name, value, "hbm or host");
+    *out = value;
+  });
+}
+
+}  // namespace
+
 void add_engine(Command app, EngineOptions* out) {
   add_model(app, &out->model);
   app.add(
@@ -52,6 +63,11 @@ void add_engine(Command app, EngineOptions* out) {
         }
         out->device = value;
       });
+  add_home(app, "--experts",
+           "routed experts of a GPU's model: hbm, its memory, or host, this machine's, "
+           "slower (default: hbm)",
+           &out->experts);
+  add_home(app, "--engram", "the same for Engram tables", &out->engram);
   add_int<int>(app, "--threads", &out->threads, 1, 1024, "threads (default: every CPU allowed)");
   add_isa(app, [out](Isa isa) { out->isa = isa_name(isa); });
   app.add(

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 
 #include "bench/peaks.h"
 #include "commands.h"
 #include "engine.h"
 #include "failure.h"
 #include "json_writer.h"
+#include "memory_use.h"
 #include "model/summary.h"
 #include "output.h"
 #include "weights/checkpoint.h"
@@ -31,6 +33,7 @@ struct Facts {
   CpuInfo cpu;
   std::string huge_pages;
   double read_bytes_per_s = 0;
+  std::optional<assembly::GpuMemory> gpu;  // none: no GPU was asked for
 };
 
 struct Part {
@@ -159,6 +162,7 @@ std::string report(const Facts& f) {
       "if all of it comes from memory\n",
       static_cast<long long>(kContext), human_bytes(f.decode.total()).c_str(), floor_s * 1e3,
       1 / floor_s);
+  if (f.gpu) out += "\n" + gpu_memory_text(*f.gpu);
   return out;
 }
 
@@ -210,7 +214,7 @@ void write_machine(JsonWriter& json, const Facts& f) {
 
 Status info(const InfoOptions& options) {
   Facts f;
-  FATHOM_ASSIGN(f.dir, find_model(options.model));
+  FATHOM_ASSIGN(f.dir, find_model(options.engine.model));
   FATHOM_ASSIGN(f.config, model::load_config(f.dir));
   FATHOM_ASSIGN(const weights::Checkpoint checkpoint, weights::Checkpoint::open(f.dir));
   f.num_tensors = static_cast<int64_t>(checkpoint.tensors().size());
@@ -222,11 +226,21 @@ Status info(const InfoOptions& options) {
   f.huge_pages = huge_page_mode();
   if (!options.json && isatty(STDERR_FILENO) != 0) std::fputs("measuring memory...\r", stderr);
   f.read_bytes_per_s = 1e9 * bench::measure_peaks(f.cpu.num_cpus, best_isa()).dram_read_gb_s;
+  if (options.engine.device.starts_with("cuda")) {
+    EngineOptions engine_options = options.engine;
+    engine_options.model = f.dir.string();
+    FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(engine_options));
+    f.gpu = engine->gpu_memory;
+  }
   if (!options.json) return print(report(f));
   JsonWriter json;
   json.begin_object();
   write_model(json, f);
   write_machine(json, f);
+  if (f.gpu) {
+    json.key("gpu");
+    write_gpu_memory(json, *f.gpu);
+  }
   return print(json.end_object().text() + "\n");
 }
 

@@ -83,7 +83,7 @@ struct ChatOptions {
 };
 
 struct InfoOptions {
-  std::string model;
+  EngineOptions engine;  // with a GPU: also what the engine takes of its memory
   bool json = false;
 };
 

@@ -12,6 +12,7 @@
 #include "failure.h"
 #include "images.h"
 #include "interrupt.h"
+#include "memory_use.h"
 #include "output.h"
 #include "server/ids.h"
 #include "server/page.h"
@@ -130,6 +131,8 @@ Status serve(const ServeOptions& options) {
   engine_options.measure_costs = engine_options.max_draft > 0;
   FATHOM_ASSIGN(const std::unique_ptr<Engine> engine,
                 start_engine(engine_options, start_hooks(options.quiet)));
+  if (engine->gpu_memory)
+    say(options, "memory of the GPU: " + gpu_memory_text(*engine->gpu_memory));
   const NoSignalsForNewThreads guard;
   server::ServedModel model = served_model(*engine, options);
   server::TelemetryOptions telemetry_options = options.telemetry;

@@ -1,11 +1,13 @@
-// gpu_bench [LAYERS [EXPERTS [ONLY]]]: prints Markdown tables of the kernels (of those whose name
-// has ONLY in it), and of passes of a model with so many layers (default 4) and experts a layer
-// (48).
+// gpu_bench [LAYERS [EXPERTS [ONLY [STEPS]]]]: prints Markdown tables of the kernels (of those
+// whose name has ONLY in it; none), and of passes of a model with so many layers (default 4) and
+// experts a layer (48).  STEPS: instead of all passes, decode steps at long "contexts", or with
+// experts in "host" memory.
 #include "cuda/gpu_bench.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "model/presets.h"
 
@@ -56,6 +58,9 @@ int main(int argc, char** argv) {
   const int layers = argc > 1 ? std::atoi(argv[1]) : 4;
   bench.peaks();
   bench.kernels(argc > 3 ? argv[3] : "");
-  if (layers > 0) bench.model(layers, argc > 2 ? std::atoi(argv[2]) : 48);
+  const int experts = argc > 2 ? std::atoi(argv[2]) : 48;
+  const std::string_view steps = argc > 4 ? argv[4] : "";
+  if (layers > 0 && steps.empty()) bench.model(layers, experts);
+  if (layers > 0 && !steps.empty()) bench.steps(layers, experts, steps == "host");
   return 0;
 }

@@ -37,6 +37,9 @@ class Bench {
   void kernels(const std::string& only);
   // Passes of a model with so many layers, and experts a layer.
   void model(int32_t layers, int32_t num_experts);
+  // Of such a model how fast it is placed, and decode steps: at contexts up to 1 M tokens, or with
+  // experts in host memory.
+  void steps(int32_t layers, int32_t num_experts, bool host_experts);
 
  private:
   // ---- gpu_bench_tokens.cc

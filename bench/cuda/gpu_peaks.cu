@@ -84,6 +84,21 @@ double measure_read_rate(cudaStream_t stream) {
   return static_cast<double>(kBytes) / seconds;
 }
 
+double measure_link_rate(cudaStream_t stream) {
+  constexpr size_t kBytes = size_t{1} << 30;
+  void *from = nullptr, *to = nullptr;
+  double seconds = 0;
+  if (cudaHostAlloc(&from, kBytes, cudaHostAllocDefault) == cudaSuccess &&
+      cudaMalloc(&to, kBytes) == cudaSuccess) {
+    seconds = time_calls(stream, 1, 5, [&](int) {
+      cudaMemcpyAsync(to, from, kBytes, cudaMemcpyHostToDevice, stream);
+    });
+  }
+  cudaFree(to);
+  cudaFreeHost(from);
+  return seconds > 0 ? static_cast<double>(kBytes) / seconds : 0;
+}
+
 double measure_mma_rate(cudaStream_t stream) {
   constexpr int kRounds = 4000, kBlocks = 132 * 4, kThreads = 256;
   float* to = nullptr;

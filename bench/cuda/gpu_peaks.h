@@ -15,6 +15,8 @@ double time_calls(cudaStream_t stream, int calls, int repeats,
 
 // Bytes a second of reading 8 GB.
 double measure_read_rate(cudaStream_t stream);
+// Bytes a second from pinned host memory to the GPU: copies of 1 GB by its copy engine.
+double measure_link_rate(cudaStream_t stream);
 // Operations a second of mma.sync on bf16 in registers.
 double measure_mma_rate(cudaStream_t stream);
 // Codes of any format that have no NaN.

@@ -29,7 +29,12 @@ struct Config {
   std::string hub_cache = {};  // folder that holds "models--ORG--NAME"; "": ids are not looked up
 
   std::string device = "auto";  // auto: the GPU if there is one that fits; cpu; cuda:N
-  int32_t threads = 0;          // 0: every CPU that this process may use
+  // Of a GPU's model: where routed experts and Engram tables lie. "hbm": in the GPU's memory;
+  // "host": pinned in this machine's.  Of a layer the experts that a step picks are fetched over
+  // the link, of the tables the rows.  Slower, the same bits.  A CPU uses them where they are.
+  std::string experts = "hbm";
+  std::string engram = "hbm";
+  int32_t threads = 0;  // 0: every CPU that this process may use
   // Kernels: "reference", "plain", "avx2", "avx512", "amx"; "": the best of this CPU but for amx.
   std::string isa = {};
   // How inputs of fp8 and fp4 matrices are rounded: "reference", as the model says; "int8", to 8

@@ -21,6 +21,7 @@
 #include "kvcache/prefix_hasher.h"
 #include "model/class_map.h"
 #include "model/config_json.h"
+#include "runner/warm_up.h"
 #include "weights/hub.h"
 
 namespace fathom::assembly {
@@ -111,10 +112,30 @@ Result<Isa> choose_isa(const Config& config) {
                "; leave --isa out to use " + std::string(isa_name(best_isa())));
 }
 
+Result<model::PlacementOptions> choose_placement(const Config& config) {
+  const auto on_host = [](const char* name, const std::string& value) -> Result<bool> {
+    if (value == "hbm" || value == "host") return value == "host";
+    return wrong(std::string(name) + " " + value + ": not hbm or host");
+  };
+  model::PlacementOptions options;
+  FATHOM_ASSIGN(options.host_experts, on_host("--experts", config.experts));
+  FATHOM_ASSIGN(options.host_engram, on_host("--engram", config.engram));
+  options.drafts = config.max_draft > 0;
+  return options;
+}
+
+// Blocks for so much memory; more than all slots can fill is of no use.
+int64_t count_blocks(const model::ModelConfig& config, const model::KvLayout& layout,
+                     const Config& options, int64_t kv_memory) {
+  const int64_t blocks_of_context = config.max_position_embeddings / layout.block_tokens() + 1;
+  return std::min(kv_memory / layout.block_bytes(), blocks_of_context * options.max_batch);
+}
+
 // The GPU of --device.  nullptr: the CPU; with auto also if there is no GPU that we run on, or one
-// with less memory than the checkpoint and a tenth for the rest.
-Result<std::unique_ptr<Device>> choose_gpu(const Config& config,
-                                           const weights::Checkpoint& checkpoint) {
+// that the model does not fit.
+Result<std::unique_ptr<Device>> choose_gpu(const Config& config, const model::ModelConfig& model,
+                                           const model::PlacementOptions& placement,
+                                           int64_t kv_memory) {
   if (config.device == "cpu") return std::unique_ptr<Device>();
   const bool any = config.device == "auto";
   int ordinal = 0;
@@ -130,13 +151,15 @@ Result<std::unique_ptr<Device>> choose_gpu(const Config& config,
     }
   }
   Result<std::unique_ptr<Device>> gpu = open_cuda_device({.ordinal = ordinal});
-  if (!any) {
-    if (gpu) return gpu;
-    return std::move(gpu).error().with_context("--device " + config.device);
-  }
-  if (!gpu || checkpoint.total_bytes() > (*gpu)->free_bytes() / 10 * 9) {
-    return std::unique_ptr<Device>();
-  }
+  if (any && !gpu) return std::unique_ptr<Device>();
+  if (!gpu) return std::move(gpu).error().with_context("--device " + config.device);
+  const model::KvLayout layout(model, runner::LoadOptions().block_tokens);
+  const int64_t pages = count_blocks(model, layout, config, kv_memory) * layout.block_bytes();
+  Status fits =
+      check_gpu_memory(gpu_needs(model, placement, config.max_batch, pages), (*gpu)->description(),
+                       (*gpu)->free_bytes(), cpu_info().memory_bytes);
+  if (any && !fits.ok()) return std::unique_ptr<Device>();
+  FATHOM_TRY(std::move(fits).with_context("--device " + config.device));
   return gpu;
 }
 
@@ -205,11 +228,7 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
   const model::Model& model = *instance.loaded.model;
   const model::ModelConfig& config = model.config();
   const int64_t block_bytes = model.kv_layout().block_bytes();
-  // More than all slots can fill is of no use.
-  const int64_t blocks_of_context =
-      config.max_position_embeddings / model.kv_layout().block_tokens() + 1;
-  const int64_t num_blocks =
-      std::min(kv_memory / block_bytes, blocks_of_context * options.max_batch);
+  const int64_t num_blocks = count_blocks(config, model.kv_layout(), options, kv_memory);
   if (num_blocks < 1) {
     return Status(StatusCode::kResourceExhausted, "--kv-memory of " + std::to_string(kv_memory) +
                                                       " bytes holds no block of " +
@@ -255,6 +274,33 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
                                                .draft_temperatures = std::move(temperatures),
                                                .accept_hook = hooks.accept_hook,
                                                .grammars = instance.grammars.get()}));
+  if (instance.gpu != nullptr) {
+    const int64_t before = instance.gpu->memory().used;
+    Status status =
+        runner::warm_up(*executor, {.max_rows = std::max(options.chunk_tokens, options.max_batch),
+                                    .num_slots = options.max_batch,
+                                    .num_blocks = loop.scheduler.num_blocks,
+                                    .block_tokens = loop.scheduler.block_tokens,
+                                    .max_context = config.max_position_embeddings,
+                                    .vocab_size = config.vocab_size,
+                                    .max_draft = instance.max_draft});
+    // Lists that depend on how rows are shared among sequences may still grow a little.
+    constexpr int64_t kSpare = int64_t{64} << 20;
+    if (status.ok() && instance.gpu->free_bytes() < kSpare) {
+      status = Status(StatusCode::kResourceExhausted,
+                      "only " + std::to_string(instance.gpu->free_bytes() >> 20) +
+                          " MiB are left, 64 should be");
+    }
+    if (!status.ok()) {
+      return Status(status.code(), "workspaces for steps of " +
+                                       std::to_string(options.chunk_tokens) +
+                                       " tokens: " + status.message() +
+                                       "; give a smaller --chunk, --max-batch or --kv-memory");
+    }
+    instance.gpu_memory = gpu_memory(model, num_blocks * block_bytes,
+                                     options.max_batch * model.state_layout().bytes(),
+                                     instance.gpu->memory().used - before);
+  }
   loop.scheduler.decode_latency_target_s = options.step_latency_target_ms / 1000;
   StepCostSource costs;
   costs.file = cost_file(instance, options, loop.scheduler.namespace_key);
@@ -317,7 +363,8 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& ho
   FATHOM_ASSIGN(std::vector<int32_t> class_map,
                 make_class_map(instance->dir, model, *instance->tokenizer));
   FATHOM_ASSIGN(weights::Checkpoint checkpoint, weights::Checkpoint::open(instance->dir));
-  FATHOM_ASSIGN(instance->gpu, choose_gpu(config, checkpoint));
+  FATHOM_ASSIGN(const model::PlacementOptions placement, choose_placement(config));
+  FATHOM_ASSIGN(instance->gpu, choose_gpu(config, model, placement, kv_memory));
   FATHOM_ASSIGN(instance->numerics,
                 choose_numerics(config.numerics, instance->gpu != nullptr, instance->isa));
   if (class_map.empty()) {
@@ -328,7 +375,8 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& ho
                                    {.num_threads = instance->threads,
                                     .isa = instance->isa,
                                     .numerics = instance->numerics,
-                                    .device = instance->gpu.get()}));
+                                    .device = instance->gpu.get(),
+                                    .placement = placement}));
   FATHOM_TRY(read_generation_config(instance->dir, instance.get()));
   instance->grammars = std::make_unique<grammar::GrammarStore>(
       [tokenizer = instance->tokenizer.get()] { return codec::constraint_tokens(*tokenizer); },

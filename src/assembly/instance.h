@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "assembly/gpu_memory.h"
 #include "assembly/step_costs.h"
 #include "codec/tokenizer.h"
 #include "fathom/config.h"
@@ -39,6 +41,7 @@ struct Instance {
   PrefillMode prefill = PrefillMode::kReplay;
   int32_t max_draft = 0;       // drafts of a sequence in a step
   int64_t context_tokens = 0;  // the most that a request may have: of the model and its memory
+  std::optional<GpuMemory> gpu_memory;  // none: the CPU
 
   const model::ModelConfig& config() const { return loaded.model->config(); }
 };

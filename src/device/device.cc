@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -29,6 +30,9 @@ class CpuDevice final : public Device {
     return Buffer(this, static_cast<std::byte*>(data), bytes);
   }
 
+  Result<Buffer> allocate_mapped(int64_t bytes, ThreadPool&) override { return allocate(bytes); }
+  DeviceMemory memory() const override { return {}; }
+
   bool shares_host_memory() const override { return true; }
   Result<HostMemory> allocate_host(int64_t bytes) override {
     auto* data = static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes)));
@@ -42,50 +46,106 @@ class CpuDevice final : public Device {
     if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
     return Status();
   }
+  Status write(std::span<const HostCopy> copies, ThreadPool& pool) override {
+    // Pieces, so that threads share large tensors too.
+    constexpr int64_t kPieceBytes = int64_t{4} << 20;
+    std::vector<HostCopy> pieces;
+    for (const HostCopy& c : copies) {
+      for (int64_t at = 0; at < c.bytes; at += kPieceBytes) {
+        pieces.push_back({c.to + at, c.from + at, std::min(kPieceBytes, c.bytes - at)});
+      }
+    }
+    pool.parallel_for(std::ssize(pieces), [&](int64_t i, int) {
+      const HostCopy& piece = pieces[static_cast<size_t>(i)];
+      std::memcpy(piece.to, piece.from, static_cast<size_t>(piece.bytes));
+    });
+    return Status();
+  }
 
   Result<std::unique_ptr<Stream>> make_stream(int num_threads) override {
     return std::make_unique<Stream>(num_threads);
   }
 
  private:
-  void release(std::byte* data, int64_t size) override { munmap(data, mapped_bytes(size)); }
+  void release(std::byte* data, int64_t size, MemoryPlace) override {
+    munmap(data, mapped_bytes(size));
+  }
 };
 
 }  // namespace
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   if (this == &other) return *this;
-  if (data_ != nullptr) device_->release(data_, size_);
+  if (data_ != nullptr) device_->release(data_, size_, place_);
   device_ = std::exchange(other.device_, nullptr);
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
+  place_ = other.place_;
   return *this;
 }
 
 Buffer::~Buffer() {
-  if (data_ != nullptr) device_->release(data_, size_);
+  if (data_ != nullptr) device_->release(data_, size_, place_);
+}
+
+std::byte* Placement::reserve(int64_t size, MemoryPlace where) {
+  if (!status_.ok()) return nullptr;
+  // A slab holds what follows each other; they grow, as many of them take the driver's time.
+  constexpr int64_t kSlabBytes = int64_t{64} << 20, kSlabBytesMax = int64_t{512} << 20;
+  constexpr int64_t kAligned = 256;
+  const int64_t aligned = (size + kAligned - 1) / kAligned * kAligned;
+  const bool on_host = where == MemoryPlace::kHost;
+  const bool has_room = !on_host && !slabs_.empty() && used_ + size <= slabs_.back().size();
+  if (!has_room) {
+    ThreadPool self(1);
+    Result<Buffer> slab = on_host
+                              ? device_->allocate_mapped(size, pool_ != nullptr ? *pool_ : self)
+                              : device_->allocate(std::max(
+                                    size, std::clamp(bytes_[0] / 2, kSlabBytes, kSlabBytesMax)));
+    if (!slab && !on_host) slab = device_->allocate(size);
+    if (!slab) {
+      status_ = std::move(slab).error();
+      return nullptr;
+    }
+    (on_host ? host_slabs_ : slabs_).push_back(*std::move(slab));
+    if (!on_host) used_ = 0;
+  }
+  bytes_[on_host ? 1 : 0] += size;
+  if (on_host) return host_slabs_.back().data();
+  std::byte* at = slabs_.back().data() + used_;
+  used_ += aligned;
+  return at;
 }
 
 const std::byte* Placement::place(const void* bytes, int64_t size) {
   if (bytes == nullptr) return nullptr;
   if (device_->shares_host_memory()) return static_cast<const std::byte*>(bytes);
-  if (!status_.ok()) return nullptr;
-  // Large tensors get a slab of their own; the rest of a slab is for the small ones that follow.
-  constexpr int64_t kSlabBytes = int64_t{64} << 20, kAligned = 256;
-  if (slabs_.empty() || used_ + size > slabs_.back().size()) {
-    Result<Buffer> slab = device_->allocate(size > kSlabBytes ? size : kSlabBytes);
-    if (!slab) {
-      status_ = std::move(slab).error();
-      return nullptr;
-    }
-    slabs_.push_back(*std::move(slab));
-    used_ = 0;
-  }
-  std::byte* to = slabs_.back().data() + used_;
-  status_ = device_->write(to, bytes, size);
-  used_ += (size + kAligned - 1) / kAligned * kAligned;
-  bytes_ += size;
+  std::byte* to = reserve(size);
+  if (to != nullptr) status_ = device_->write(to, bytes, size);
   return to;
+}
+
+const std::byte* Placement::place_later(const void* bytes, int64_t size, MemoryPlace where) {
+  if (bytes == nullptr) return nullptr;
+  if (device_->shares_host_memory()) return static_cast<const std::byte*>(bytes);
+  std::byte* to = reserve(size, where);
+  copy_later(to, where, bytes, size);
+  return to;
+}
+
+void Placement::copy_later(std::byte* to, MemoryPlace where, const void* bytes, int64_t size) {
+  if (to == nullptr) return;
+  later_[where == MemoryPlace::kHost ? 1 : 0].push_back(
+      {to, static_cast<const std::byte*>(bytes), size});
+}
+
+Status Placement::finish() {
+  ThreadPool self(1);
+  ThreadPool& pool = pool_ != nullptr ? *pool_ : self;
+  if (status_.ok()) status_ = cpu_device().write(later_[1], pool);
+  if (status_.ok()) status_ = device_->write(later_[0], pool);
+  for (std::vector<HostCopy>& later : later_) later.clear();
+  return status_;
 }
 
 Device& cpu_device() {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,18 @@ namespace fathom {
 
 class Device;
 
+// Where memory that kernels of a device read lies.  On the CPU both are the same.
+enum class MemoryPlace {
+  kDevice,
+  kHost,  // pinned, and read over the link
+};
+
 // Bytes of a device with one owner, aligned to 256.  The device must outlive it.
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Device* device, std::byte* data, int64_t size)
-      : device_(device), data_(data), size_(size) {}
+  Buffer(Device* device, std::byte* data, int64_t size, MemoryPlace place = MemoryPlace::kDevice)
+      : device_(device), data_(data), size_(size), place_(place) {}
   Buffer(Buffer&& other) noexcept { *this = std::move(other); }
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
@@ -34,6 +41,23 @@ class Buffer {
   Device* device_ = nullptr;
   std::byte* data_ = nullptr;
   int64_t size_ = 0;
+  MemoryPlace place_ = MemoryPlace::kDevice;
+};
+
+// Bytes of the host that are to be copied.
+struct HostCopy {
+  std::byte* to;
+  const std::byte* from;
+  int64_t bytes;
+};
+
+// Bytes.  All 0 for the CPU, whose memory is the system's.
+struct DeviceMemory {
+  int64_t total = 0;
+  int64_t budget = 0;          // what allocate() gives at most
+  int64_t used = 0;            // of it
+  int64_t by_driver = 0;       // taken since the device was opened, beside `used`: graphs, code
+  int64_t pinned_on_host = 0;  // allocate_mapped
 };
 
 using HostMemory = std::unique_ptr<std::byte, void (*)(std::byte*)>;
@@ -50,6 +74,10 @@ class Device {
   // Not initialized.  kResourceExhausted says how much was wanted and how much there is.  The CPU
   // reserves address space; a page of it costs memory when it is first written.
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
+  // Memory of the host that kernels of the device read in place, already there in full; `pool`
+  // touches it.  kResourceExhausted as above.
+  virtual Result<Buffer> allocate_mapped(int64_t bytes, ThreadPool& pool) = 0;
+  virtual DeviceMemory memory() const = 0;
   // Whether kernels read and write memory of the host in place.
   virtual bool shares_host_memory() const = 0;
   // Memory of the host to which streams of this device copy at full rate and without waiting.  It
@@ -57,35 +85,52 @@ class Device {
   virtual Result<HostMemory> allocate_host(int64_t bytes) = 0;
   // Copies from the host to memory of the device, at once.
   virtual Status write(std::byte* to, const void* from, int64_t bytes) = 0;
+  // The same for many bytes, read by the threads of `pool` while others are on the link.
+  virtual Status write(std::span<const HostCopy> copies, ThreadPool& pool) = 0;
   // The host has `num_threads` threads for what it does itself.
   virtual Result<std::unique_ptr<Stream>> make_stream(int num_threads) = 0;
 
  private:
   friend class Buffer;
-  virtual void release(std::byte* data, int64_t size) = 0;
+  virtual void release(std::byte* data, int64_t size, MemoryPlace place) = 0;
 };
 
 // Bytes of the host that do not change (parameters), where kernels of a device read them: in place
 // if the device shares the memory of the host, else in copies that it owns, aligned to 256.
 class Placement {
  public:
-  explicit Placement(Device& device) : device_(&device) {}
+  // `pool` copies what comes later and must stay until then; nullptr: this thread does.
+  explicit Placement(Device& device, ThreadPool* pool = nullptr) : device_(&device), pool_(pool) {}
   // nullptr for nullptr, and after an error.
   const std::byte* place(const void* bytes, int64_t size);
   template <class T>
   const T* place_array(const T* values, int64_t n) {
     return reinterpret_cast<const T*>(place(values, n * int64_t{sizeof(T)}));
   }
+  // The same, but the copy is made by finish(): `bytes` must stay until then.
+  const std::byte* place_later(const void* bytes, int64_t size,
+                               MemoryPlace where = MemoryPlace::kDevice);
+  // Memory for what copy_later() brings.  nullptr after an error.  Not for a device that shares the
+  // memory of the host.
+  std::byte* reserve(int64_t size, MemoryPlace where = MemoryPlace::kDevice);
+  void copy_later(std::byte* to, MemoryPlace where, const void* bytes, int64_t size);
+  // Makes all copies that were to come later.
+  Status finish();
+  bool shares_host_memory() const { return device_->shares_host_memory(); }
   // The first error: no memory left.
   const Status& status() const { return status_; }
-  // Of the copies.
-  int64_t bytes() const { return bytes_; }
+  // Of the copies, and what is reserved for them.
+  int64_t bytes(MemoryPlace where = MemoryPlace::kDevice) const {
+    return bytes_[where == MemoryPlace::kHost ? 1 : 0];
+  }
 
  private:
   Device* device_;
-  std::vector<Buffer> slabs_;
-  int64_t used_ = 0;  // of the last slab
-  int64_t bytes_ = 0;
+  ThreadPool* pool_;
+  std::vector<Buffer> slabs_, host_slabs_;
+  int64_t used_ = 0;  // of the last slab of the device
+  int64_t bytes_[2] = {0, 0};
+  std::vector<HostCopy> later_[2];
   Status status_;
 };
 

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/check.h"
+
 namespace fathom {
 namespace {
 constexpr size_t kAlignment = 64;
@@ -24,6 +26,8 @@ std::byte* Scratch::get(size_t bytes) {
 
 Stream::Stream(DeviceKind kind, int num_threads)
     : kind_(kind), pool_(num_threads), per_thread_(static_cast<size_t>(num_threads)) {}
+
+void Stream::fail(Status error) { FATHOM_CHECK(false) << error.message(); }
 
 void Stream::copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);

@@ -86,6 +86,9 @@ class Stream {
   bool watches() const { return watches_; }
   // How often repeat() launched a graph.
   virtual int64_t num_replays() const { return 0; }
+  // There is no memory for what the work needs: no operation is launched any more, and
+  // synchronize() gives `error`.  A CPU reserves addresses only, so there it is a bug.
+  virtual void fail(Status error);
   // As synchronize(), but uploads stay.
   virtual Status wait() { return Status(); }
   // Waits for all work.  The first error since the stream was made, if there was one: after it,

@@ -3,6 +3,7 @@
 #include "kernels/copy_rows/rows.h"
 #include "kernels/embed/rows.h"
 #include "kernels/engram/rows.h"
+#include "kernels/fetch_picked/rows.h"
 #include "kernels/hyper_connection/rows.h"
 #include "kernels/index_select/rows.h"
 #include "kernels/linear/rows.h"
@@ -27,6 +28,7 @@ std::span<const Kernel<PackRowsArgs>> pack_rows_cuda_kernels() { return {}; }
 std::span<const Kernel<CompressPoolArgs>> compress_pool_cuda_kernels() { return {}; }
 std::span<const Kernel<CopyRowsArgs>> copy_rows_cuda_kernels() { return {}; }
 std::span<const Kernel<RowDrawArgs>> row_draw_cuda_kernels() { return {}; }
+std::span<const Kernel<FetchPickedArgs>> fetch_picked_cuda_kernels() { return {}; }
 std::span<const Kernel<IndexSelectArgs>> index_select_cuda_kernels() { return {}; }
 std::span<const Kernel<SparseAttentionArgs>> sparse_attention_cuda_kernels() { return {}; }
 std::span<const Kernel<MoeRouteArgs>> moe_route_cuda_kernels() { return {}; }

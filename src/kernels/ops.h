@@ -12,6 +12,7 @@
 #include "kernels/copy_rows/copy_rows.h"
 #include "kernels/embed/embed.h"
 #include "kernels/engram/engram.h"
+#include "kernels/fetch_picked/fetch_picked.h"
 #include "kernels/hyper_connection/hyper_connection.h"
 #include "kernels/index_select/index_select.h"
 #include "kernels/linear/linear.h"
@@ -64,6 +65,7 @@ class Ops {
     args.numerics = numerics_;
     launch(sparse_attention_kernels(kind_), args);
   }
+  void run(const FetchPickedArgs& args) const { launch(fetch_picked_kernels(kind_), args); }
   void run(const MoeRouteArgs& args) const { launch(moe_route_kernels(kind_), args); }
   void run(MoeExpertsArgs args) const {
     args.numerics = numerics_;

@@ -39,6 +39,15 @@ void ForwardPass::moe(int32_t layer, const RowSet& rows, const Bf16* u, Bf16* y,
     stream_->copy(host.data(), expert, host.size() * sizeof(int32_t));
     if (stream_->wait().ok()) probe->routed(layer, host);
   }
+  if (w.home != nullptr) {
+    ops_.run(kernels::FetchPickedArgs{.picks = expert,
+                                      .from = w.home,
+                                      .to = w.arena,
+                                      .num_picks = n * k,
+                                      .num_records = num_experts,
+                                      .record_bytes = w.record_bytes,
+                                      .stream = stream_});
+  }
   ops_.run(kernels::MoeExpertsArgs{.x = u,
                                    .expert = expert,
                                    .weight = weight,

@@ -13,10 +13,10 @@ ForwardPass::ForwardPass(const Model& model)
       ops_(model.ops_),
       stream_(&model.stream_),
       stream_width_(int64_t{c_.hc_mult} * c_.hidden_size),
-      ws_(model.device_) {
+      ws_({model.device_, model.stream_}) {
   const auto use_device = [&](RopeTable& table) {
-    table.cos = WorkBuffer<float>(model.device_);
-    table.sin = WorkBuffer<float>(model.device_);
+    table.cos = WorkBuffer<float>(ws_.memory);
+    table.sin = WorkBuffer<float>(ws_.memory);
   };
   for (RowSet* rows : {&encoder_, &decoder_, &draft_}) {
     for (RopeTable& table : rows->rope) use_device(table);

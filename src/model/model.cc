@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/check.h"
 #include "model/forward_pass.h"
@@ -12,7 +13,8 @@ namespace fathom::model {
 Result<std::unique_ptr<Model>> Model::create(ModelConfig config,
                                              const weights::Checkpoint& checkpoint,
                                              std::vector<int32_t> class_map, kernels::Ops ops,
-                                             int32_t block_tokens, Stream& stream, Device& device) {
+                                             int32_t block_tokens, Stream& stream, Device& device,
+                                             const PlacementOptions& options) {
   FATHOM_TRY(config.validate());
   FATHOM_TRY(check_tensors(config, checkpoint));
   if (class_map.size() != static_cast<size_t>(config.vocab_size)) {
@@ -23,7 +25,7 @@ Result<std::unique_ptr<Model>> Model::create(ModelConfig config,
   FATHOM_CHECK(device.kind() == ops.kind() && device.kind() == stream.kind());
   std::unique_ptr<Model> model(
       new Model(std::move(config), std::move(class_map), ops, block_tokens, stream, device));
-  FATHOM_TRY(model->place_parameters(checkpoint));
+  FATHOM_TRY(model->place_parameters(checkpoint, options));
   return model;
 }
 
@@ -38,11 +40,13 @@ Model::Model(ModelConfig config, std::vector<int32_t> class_map, kernels::Ops op
       rope_freqs_{model::rope_freqs(config_, false), model::rope_freqs(config_, true)},
       stream_(stream),
       device_(device),
-      placement_(device),
+      placement_(device, &stream.pool()),
       pass_(std::make_unique<ForwardPass>(*this)) {}
 
-Status Model::place_parameters(const weights::Checkpoint& checkpoint) {
-  weights_ = bind_weights(config_, checkpoint, placement_);
+Status Model::place_parameters(const weights::Checkpoint& checkpoint,
+                               const PlacementOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  weights_ = bind_weights(config_, checkpoint, placement_, options, &placed_);
   on_device_.class_map = placement_.place_array(class_map_.data(), std::ssize(class_map_));
   for (int i = 0; i < 2; ++i) {
     on_device_.rope_freqs[i] =
@@ -63,7 +67,9 @@ Status Model::place_parameters(const weights::Checkpoint& checkpoint) {
   on_device_.engram_multipliers = numbers;
   on_device_.engram_primes = numbers + layers * engram_hash_.max_ngram();
   on_device_.engram_offsets = on_device_.engram_primes + layers * engram_hash_.heads();
-  return placement_.status();
+  FATHOM_TRY(placement_.finish());
+  placing_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return Status();
 }
 
 Model::~Model() = default;
@@ -83,7 +89,7 @@ void Model::set_history(std::byte* state, int64_t position, std::span<int32_t> i
 }
 
 Status Model::forward(const Batch& batch, std::span<float> logits, LayerProbe* probe) {
-  FATHOM_CHECK(!batch.keep_draft_rows || config_.num_draft_stages > 0) << "no draft module";
+  FATHOM_CHECK(!batch.keep_draft_rows || max_drafts() > 0) << "no draft module";
   FATHOM_CHECK(std::ssize(logits) >= num_logit_rows(batch) * config_.vocab_size)
       << std::ssize(logits) / config_.vocab_size << " rows of logits, not "
       << num_logit_rows(batch);
@@ -92,7 +98,7 @@ Status Model::forward(const Batch& batch, std::span<float> logits, LayerProbe* p
 }
 
 void Model::forward_kept(const Batch& batch) {
-  FATHOM_CHECK(!batch.keep_draft_rows || config_.num_draft_stages > 0) << "no draft module";
+  FATHOM_CHECK(!batch.keep_draft_rows || max_drafts() > 0) << "no draft module";
   pass_->run(batch, nullptr, nullptr);
 }
 
@@ -103,7 +109,7 @@ Status Model::take(const RowDraws& draws, std::span<const int64_t> drawn_rows,
 }
 
 int32_t Model::max_drafts() const {
-  if (config_.num_draft_stages == 0) return 0;
+  if (std::ssize(weights_.layers) <= config_.num_layers) return 0;
   return std::min(config_.dspark_block_size, int32_t{StateLayout::kMaxDrafts});
 }
 

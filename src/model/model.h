@@ -34,11 +34,15 @@ class Model {
                                                const weights::Checkpoint& checkpoint,
                                                std::vector<int32_t> class_map, kernels::Ops ops,
                                                int32_t block_tokens, Stream& stream,
-                                               Device& device = cpu_device());
+                                               Device& device = cpu_device(),
+                                               const PlacementOptions& options = {});
   ~Model();
 
   Device& device() const { return device_; }
   Stream& stream() const { return stream_; }
+  // What lies where on a device with memory of its own, and the seconds it took to bring it there.
+  const PlacedBytes& placed_bytes() const { return placed_; }
+  double placing_s() const { return placing_s_; }
 
   const ModelConfig& config() const { return config_; }
   const KvLayout& kv_layout() const { return kv_layout_; }
@@ -67,7 +71,7 @@ class Model {
   Status take(const RowDraws& draws, std::span<const int64_t> drawn_rows, std::span<int32_t> tokens,
               std::span<const int64_t> rows, std::span<const float*> logits);
 
-  // Drafts a sequence may have in one round; 0: the model has no draft module.
+  // Drafts a sequence may have in one round; 0: the model has no draft module, or did not place it.
   int32_t max_drafts() const;
   // One draft round (docs/spec/model.md 8.3) for all `segments` together: drafts[s] are what may
   // follow the anchor of segment s, as `sampler` chose them, and how sure the model is of each. A
@@ -80,7 +84,7 @@ class Model {
   friend class ForwardPass;
   Model(ModelConfig config, std::vector<int32_t> class_map, kernels::Ops ops, int32_t block_tokens,
         Stream& stream, Device& device);
-  Status place_parameters(const weights::Checkpoint& checkpoint);
+  Status place_parameters(const weights::Checkpoint& checkpoint, const PlacementOptions& options);
 
   ModelConfig config_;
   ModelWeights weights_;
@@ -94,6 +98,8 @@ class Model {
   Stream& stream_;
   Device& device_;
   Placement placement_;
+  PlacedBytes placed_;
+  double placing_s_ = 0;
   // Where kernels read what is above.
   struct OnDevice {
     const int32_t* class_map = nullptr;

@@ -28,7 +28,7 @@ Result<LoadedModel> load_model(model::ModelConfig config, weights::Checkpoint ch
                 model::Model::create(
                     std::move(config), *loaded.checkpoint, std::move(class_map),
                     kernels::Ops(device.kind(), options.isa, options.numerics, options.probe),
-                    options.block_tokens, *loaded.stream, device));
+                    options.block_tokens, *loaded.stream, device, options.placement));
   return loaded;
 }
 

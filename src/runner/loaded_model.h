@@ -17,6 +17,7 @@ struct LoadOptions {
   kernels::OpProbe* probe = nullptr;  // sees every operation; must outlive the model
   int32_t block_tokens = 128;  // positions a block of PAGES; a multiple of every compression ratio
   Device* device = nullptr;    // nullptr: the CPU; must outlive the model
+  model::PlacementOptions placement = {};
 };
 
 struct LoadedModel {

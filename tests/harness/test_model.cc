@@ -46,7 +46,7 @@ void TestModel::create(model::ModelConfig config, std::vector<int32_t> class_map
                        const TestModelOptions& options) {
   model_ = must(model::Model::create(std::move(config), *checkpoint_, std::move(class_map),
                                      kernels::Ops(device_.kind(), options.isa, options.numerics),
-                                     options.block_tokens, *stream_, device_));
+                                     options.block_tokens, *stream_, device_, options.placement));
 }
 
 TestSequence::TestSequence(TestModel& model)

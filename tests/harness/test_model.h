@@ -22,6 +22,7 @@ struct TestModelOptions {
   int num_threads = 2;
   int32_t block_tokens = 16;
   Device* device = test_device;  // nullptr: the CPU
+  model::PlacementOptions placement = {};
 };
 
 class TestModel {

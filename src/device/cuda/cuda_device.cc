@@ -1,6 +1,7 @@
 #include "device/cuda/cuda_device.h"
 
 #include <cuda_runtime_api.h>
+#include <sys/mman.h>
 
 #include "device/cuda/cuda_stream.h"
 
@@ -8,6 +9,11 @@ namespace fathom {
 namespace {
 
 constexpr int64_t kAlignment = 256;
+constexpr int64_t kHostGranule = int64_t{2} << 20;  // a huge page
+
+int64_t host_rounded(int64_t bytes) {
+  return (bytes > 0 ? bytes + kHostGranule - 1 : kHostGranule) / kHostGranule * kHostGranule;
+}
 
 int64_t rounded(int64_t bytes) {
   return ((bytes > 0 ? bytes : 1) + kAlignment - 1) / kAlignment * kAlignment;
@@ -95,7 +101,13 @@ Result<Buffer> CudaDevice::allocate(int64_t bytes) {
   return Buffer(this, data, bytes);
 }
 
-void CudaDevice::release(std::byte* data, int64_t size) {
+void CudaDevice::release(std::byte* data, int64_t size, MemoryPlace place) {
+  if (place == MemoryPlace::kHost) {
+    (void)cudaHostUnregister(data);
+    (void)munmap(data, static_cast<size_t>(host_rounded(size)));
+    host_bytes_.fetch_sub(host_rounded(size));
+    return;
+  }
   // An error here is one of an earlier kernel, which the stream reports.
   (void)cudaFree(data);
   used_bytes_.fetch_sub(rounded(size));
@@ -112,6 +124,58 @@ Result<HostMemory> CudaDevice::allocate_host(int64_t bytes) {
     return cuda_status(error, "taking pinned memory");
   }
   return HostMemory(static_cast<std::byte*>(data), [](std::byte* p) { (void)cudaFreeHost(p); });
+}
+
+// Anonymous memory in huge pages where there are any, touched by all threads and then pinned: two
+// to three times as fast as to let the driver make it.
+Result<Buffer> CudaDevice::allocate_mapped(int64_t bytes, ThreadPool& pool) {
+  const int64_t size = host_rounded(bytes);
+  void* memory = mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return Status(StatusCode::kResourceExhausted,
+                  "the system refuses " + std::to_string(size >> 20) + " MiB of host memory");
+  }
+  (void)madvise(memory, static_cast<size_t>(size), MADV_HUGEPAGE);
+  auto* data = static_cast<std::byte*>(memory);
+  constexpr int64_t kPageBytes = 4096;
+  pool.parallel_for(size / kHostGranule, [&](int64_t i, int) {
+    for (int64_t at = 0; at < kHostGranule; at += kPageBytes) {
+      data[i * kHostGranule + at] = std::byte{0};
+    }
+  });
+  cudaError_t error = cudaSetDevice(facts_.ordinal);
+  if (error == cudaSuccess) {
+    error = cudaHostRegister(data, static_cast<size_t>(size),
+                             cudaHostRegisterPortable | cudaHostRegisterMapped);
+  }
+  if (error == cudaSuccess) {
+    void* seen = nullptr;
+    error = cudaHostGetDevicePointer(&seen, data, 0);
+    if (error == cudaSuccess && seen != data) error = cudaErrorNotSupported;
+    if (error != cudaSuccess) (void)cudaHostUnregister(data);
+  }
+  if (error != cudaSuccess) {
+    cudaGetLastError();  // as in take()
+    (void)munmap(data, static_cast<size_t>(size));
+    return cuda_status(error, "pinning host memory");
+  }
+  host_bytes_.fetch_add(size);
+  return Buffer(this, data, bytes, MemoryPlace::kHost);
+}
+
+DeviceMemory CudaDevice::memory() const {
+  DeviceMemory memory = {.total = facts_.total_bytes,
+                         .budget = budget_bytes_,
+                         .used = used_bytes_.load(),
+                         .pinned_on_host = host_bytes_.load()};
+  size_t free_bytes = 0, total_bytes = 0;
+  if (cudaSetDevice(facts_.ordinal) == cudaSuccess &&
+      cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
+    const int64_t taken = facts_.free_bytes - static_cast<int64_t>(free_bytes);
+    memory.by_driver = taken > memory.used ? taken - memory.used : 0;
+  }
+  return memory;
 }
 
 Status CudaDevice::write(std::byte* to, const void* from, int64_t bytes) {

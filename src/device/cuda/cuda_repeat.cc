@@ -118,7 +118,7 @@ bool CudaStream::launch(Repeat& repeat) {
 }
 
 bool CudaStream::begins_watched(const void* kernel, std::span<const std::byte> args) {
-  if (watch_ == Watch::kSpoiled) return false;
+  if (has_failed_ || watch_ == Watch::kSpoiled) return false;
   const auto* name = reinterpret_cast<const std::byte*>(&kernel);
   if (watch_ == Watch::kRecord) {
     launches_.insert(launches_.end(), name, name + sizeof(kernel));
@@ -139,7 +139,7 @@ bool CudaStream::begins_watched(const void* kernel, std::span<const std::byte> a
 
 void CudaStream::set_watch(Watch watch) {
   watch_ = watch;
-  watches_ = watch != Watch::kNone;
+  watches_ = watch != Watch::kNone || has_failed_;
 }
 
 void CudaStream::forget_graph(Repeat& repeat) {

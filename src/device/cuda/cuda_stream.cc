@@ -56,6 +56,13 @@ void CudaStream::check(cudaError_t error, const char* what) {
   if (error != cudaSuccess && status_.ok()) status_ = cuda_status(error, what);
 }
 
+// Operations have arguments that are not there now, so none may reach the GPU.
+void CudaStream::fail(Status error) {
+  if (status_.ok()) status_ = std::move(error);
+  has_failed_ = true;
+  watches_ = true;
+}
+
 void CudaStream::allow_shared_memory(const void* kernel) {
   if (!may_have_shared_memory_.insert(kernel).second) return;
   // All that there is, so that streams beside each other ask for the same.
@@ -82,7 +89,7 @@ std::byte* CudaStream::scratch(size_t bytes) {
   scratch_bytes_ = 0;
   Result<std::byte*> taken = device_.take(static_cast<int64_t>(bytes));
   if (!taken) {
-    if (status_.ok()) status_ = std::move(taken).error();
+    fail(std::move(taken).error());
     return nullptr;
   }
   scratch_ = *taken;
@@ -94,7 +101,7 @@ bool CudaStream::add_chunk(size_t bytes) {
   if (!status_.ok()) return false;
   Result<std::byte*> taken = device_.take(static_cast<int64_t>(bytes));
   if (!taken) {
-    status_ = std::move(taken).error();
+    fail(std::move(taken).error());
     return false;
   }
   void* host = nullptr;
@@ -158,7 +165,7 @@ void* CudaStream::output_bytes(void* values, size_t bytes) {
     output = {};
     Result<std::byte*> taken = device_.take(static_cast<int64_t>(bytes));
     if (!taken) {
-      if (status_.ok()) status_ = std::move(taken).error();
+      fail(std::move(taken).error());
       return nullptr;
     }
     output.place = *taken;

@@ -26,6 +26,7 @@ class CudaStream final : public Stream {
 
   std::byte* scratch(size_t bytes) override;
   void copy(void* to, const void* from, size_t bytes) override;
+  void fail(Status error) override;
   Status wait() override;
   Status synchronize() override;
   int64_t num_replays() const override { return num_replays_; }
@@ -108,6 +109,7 @@ class CudaStream final : public Stream {
   bool has_warpgroup_mma_ = false;
   cudaStream_t handle_ = nullptr;
   Status status_;
+  bool has_failed_ = false;  // fail()
   std::vector<Chunk> chunks_;
   size_t chunk_ = 0;    // being filled
   size_t used_ = 0;     // of it
