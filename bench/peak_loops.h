@@ -18,6 +18,7 @@ struct PeakLoops {
 
 const PeakLoops& plain_peak_loops();
 const PeakLoops& avx2_peak_loops();
+const PeakLoops& avxvnni_peak_loops();
 const PeakLoops& avx512_peak_loops();
 const PeakLoops& amx_peak_loops();
 

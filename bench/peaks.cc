@@ -36,6 +36,7 @@ double seconds() {
 const PeakLoops& loops_of(Isa isa) {
   if (isa == Isa::kAmx) return amx_peak_loops();
   if (isa == Isa::kAvx512) return avx512_peak_loops();
+  if (isa == Isa::kAvxVnni) return avxvnni_peak_loops();
   if (isa == Isa::kAvx2) return avx2_peak_loops();
   return plain_peak_loops();
 }

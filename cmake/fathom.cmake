@@ -39,6 +39,7 @@ target_include_directories(fathom_options INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 
 set(FATHOM_FLAGS_AVX2 -mavx2 -mfma -mf16c)
+set(FATHOM_FLAGS_AVXVNNI ${FATHOM_FLAGS_AVX2} -mavxvnni)
 set(FATHOM_FLAGS_AVX512
   -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx512vbmi -mavx512vbmi2 -mfma -mf16c)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # g++ 12: false alarms inside its own intrinsics
@@ -78,7 +79,7 @@ function(fathom_precompile target)
   target_precompile_headers(${target} REUSE_FROM ${from})
 endfunction()
 
-# Compiles the files named x86_avx2*.cc / x86_avx512*.cc / x86_amx*.cc of the calling directory for their ISA; the
+# Compiles the files named x86_avx2*.cc / x86_avxvnni*.cc / x86_avx512*.cc / x86_amx*.cc of the calling directory for their ISA; the
 # code in them runs only after a check of cpuid (device/cpu_features.h).
 function(fathom_isa_flags)
   foreach(file IN LISTS ARGN)
@@ -89,6 +90,8 @@ function(fathom_isa_flags)
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AVX512}")
     elseif(file MATCHES "x86_amx[^/]*\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AMX}")
+    elseif(file MATCHES "x86_avxvnni[^/]*\\.cc$")
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AVXVNNI}")
     elseif(file MATCHES "x86_avx2[^/]*\\.cc$")
       set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${FATHOM_FLAGS_AVX2}")
     endif()

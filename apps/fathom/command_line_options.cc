@@ -30,10 +30,11 @@ Option add_text(Command app, const std::string& name, std::optional<std::string>
 
 void add_isa(Command app, const std::function<void(Isa)>& set) {
   app.add("--isa", "NAME",
-          "kernels: reference, plain, avx2, avx512 or amx (default: the best of this CPU)",
+          "kernels: reference, plain, avx2, avxvnni, avx512 or amx (default: the best of this CPU)",
           [set](const std::string& value) {
             const std::optional<Isa> isa = parse_isa(value);
-            if (!isa) throw bad_value("--isa", value, "reference, plain, avx2, avx512 or amx");
+            if (!isa)
+              throw bad_value("--isa", value, "reference, plain, avx2, avxvnni, avx512 or amx");
             set(*isa);
           })
       .read_environment("FATHOM_ISA");

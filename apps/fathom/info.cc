@@ -148,7 +148,7 @@ std::string report(const Facts& f) {
         f.huge_pages.c_str());
   }
   append(&out, "  kernels: --isa %s", std::string(isa_name(best_isa())).c_str());
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAmx}) {
     const std::string missing = missing_feature(isa);
     if (!missing.empty()) {
       append(&out, "; %s needs %s", std::string(isa_name(isa)).c_str(), missing.c_str());
@@ -203,7 +203,7 @@ void write_machine(JsonWriter& json, const Facts& f) {
   for (const std::string& feature : f.cpu.features) json.value(feature);
   json.end_array().member("isa", isa_name(best_isa())).member("numerics", cpu_numerics());
   json.key("missing").begin_object();
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAmx}) {
     if (const std::string m = missing_feature(isa); !m.empty()) json.member(isa_name(isa), m);
   }
   json.end_object().member("read_bytes_per_s", f.read_bytes_per_s).end_object();

@@ -105,7 +105,8 @@ Status check_numbers(const Config& config) {
 Result<Isa> choose_isa(const Config& config) {
   if (config.isa.empty()) return best_isa();
   const std::optional<Isa> isa = parse_isa(config.isa);
-  if (!isa) return wrong("--isa " + config.isa + ": not reference, plain, avx2, avx512 or amx");
+  if (!isa)
+    return wrong("--isa " + config.isa + ": not reference, plain, avx2, avxvnni, avx512 or amx");
   const std::string missing = missing_feature(*isa);
   if (missing.empty()) return *isa;
   return wrong("--isa " + config.isa + ": this CPU has no " + missing +

@@ -58,6 +58,7 @@ constexpr Feature kFeatures[] = {
 };
 
 constexpr const char* kNeededByAvx2[] = {"avx2", "fma", "f16c"};
+constexpr const char* kNeededByAvxVnni[] = {"avx_vnni"};
 constexpr const char* kNeededByAvx512[] = {"avx512f",     "avx512bw",   "avx512vl",    "avx512dq",
                                            "avx512_vnni", "avx512vbmi", "avx512_vbmi2"};
 
@@ -210,6 +211,8 @@ std::string_view isa_name(Isa isa) {
       return "plain";
     case Isa::kAvx2:
       return "avx2";
+    case Isa::kAvxVnni:
+      return "avxvnni";
     case Isa::kAvx512:
       return "avx512";
     case Isa::kAmx:
@@ -219,7 +222,8 @@ std::string_view isa_name(Isa isa) {
 }
 
 std::optional<Isa> parse_isa(std::string_view name) {
-  for (const Isa isa : {Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (const Isa isa :
+       {Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAmx}) {
     if (name == isa_name(isa)) return isa;
   }
   return std::nullopt;
@@ -227,6 +231,7 @@ std::optional<Isa> parse_isa(std::string_view name) {
 
 Isa best_isa() {
   if (missing_feature(Isa::kAvx512).empty()) return Isa::kAvx512;
+  if (missing_feature(Isa::kAvxVnni).empty()) return Isa::kAvxVnni;
   if (missing_feature(Isa::kAvx2).empty()) return Isa::kAvx2;
   return Isa::kPlain;
 }
@@ -235,6 +240,7 @@ std::string missing_feature(Isa isa) {
   if (isa < Isa::kAvx2) return "";
   const std::string missing = first_missing(kNeededByAvx2);
   if (isa == Isa::kAvx2 || !missing.empty()) return missing;
+  if (isa == Isa::kAvxVnni) return first_missing(kNeededByAvxVnni);
   const std::string more = first_missing(kNeededByAvx512);
   if (isa == Isa::kAvx512 || !more.empty()) return more;
   return first_missing(kNeededByAmx);

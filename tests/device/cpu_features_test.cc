@@ -24,7 +24,8 @@ std::set<std::string> kernel_flags() {
 }
 
 TEST(CpuFeatures, NamesOfInstructionSetsRoundTrip) {
-  for (const Isa isa : {Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512, Isa::kAmx}) {
+  for (const Isa isa :
+       {Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAmx}) {
     EXPECT_EQ(parse_isa(isa_name(isa)), isa);
   }
   for (const char* wrong : {"", "AVX2", "avx", "avx2 ", "avx512f", "sse"}) {
@@ -52,14 +53,19 @@ TEST(CpuFeatures, AnInstructionSetRunsExactlyIfAllItsFeaturesAreThere) {
     return std::all_of(names.begin(), names.end(), [&](const char* n) { return flags.count(n); });
   };
   const bool avx2 = all({"avx2", "fma", "f16c"});
+  const bool avxvnni = avx2 && all({"avx_vnni"});
   const bool avx512 = avx2 && all({"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni",
                                    "avx512vbmi", "avx512_vbmi2"});
   EXPECT_EQ(missing_feature(Isa::kReference), "");
   EXPECT_EQ(missing_feature(Isa::kPlain), "");
   EXPECT_EQ(missing_feature(Isa::kAvx2).empty(), avx2) << missing_feature(Isa::kAvx2);
+  EXPECT_EQ(missing_feature(Isa::kAvxVnni).empty(), avxvnni) << missing_feature(Isa::kAvxVnni);
   EXPECT_EQ(missing_feature(Isa::kAvx512).empty(), avx512) << missing_feature(Isa::kAvx512);
   EXPECT_EQ(flags.count(missing_feature(Isa::kAvx512)), 0u);
-  EXPECT_EQ(best_isa(), avx512 ? Isa::kAvx512 : avx2 ? Isa::kAvx2 : Isa::kPlain);
+  EXPECT_EQ(best_isa(), avx512    ? Isa::kAvx512
+                        : avxvnni ? Isa::kAvxVnni
+                        : avx2    ? Isa::kAvx2
+                                  : Isa::kPlain);
 }
 
 TEST(CpuFeatures, CountsOnlyTheCpusThisThreadMayUse) {

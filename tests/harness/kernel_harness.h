@@ -128,9 +128,10 @@ class IsaTest : public testing::TestWithParam<Isa> {
 inline auto all_isas() {
   return testing::Values(Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512);
 }
-// With AMX, for operations that have a row for it.
+// With AVX-VNNI and AMX, for operations that have rows for them.
 inline auto all_isas_and_amx() {
-  return testing::Values(Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvx512, Isa::kAmx);
+  return testing::Values(Isa::kReference, Isa::kPlain, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512,
+                         Isa::kAmx);
 }
 inline std::string isa_test_name(const testing::TestParamInfo<Isa>& info) {
   return std::string(isa_name(info.param));

@@ -130,6 +130,7 @@ struct Int8Kernels {
 
 const Int8Kernels& plain_int8();
 const Int8Kernels& avx2_int8();
+const Int8Kernels& avxvnni_int8();
 const Int8Kernels& avx512_int8();
 const Int8Kernels& amx_int8();           // AMX tiles
 const Int8Kernels& amx_emulated_int8();  // the same with tile operations in C++ (x86_amx_tiles.h)

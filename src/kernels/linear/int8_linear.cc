@@ -101,6 +101,7 @@ bool int8_linear_supports(const LinearArgs& args) {
 
 void linear_int8_plain(const LinearArgs& args) { run(args, plain_int8()); }
 void linear_int8_avx2(const LinearArgs& args) { run(args, avx2_int8()); }
+void linear_int8_avxvnni(const LinearArgs& args) { run(args, avxvnni_int8()); }
 void linear_int8_avx512(const LinearArgs& args) { run(args, avx512_int8()); }
 void linear_int8_amx(const LinearArgs& args) { run(args, amx_int8()); }
 void linear_int8_amx_emulated(const LinearArgs& args) { run(args, amx_emulated_int8()); }

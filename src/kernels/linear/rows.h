@@ -18,6 +18,7 @@ void linear_avx512(const LinearArgs& args);
 bool int8_linear_supports(const LinearArgs& args);
 void linear_int8_plain(const LinearArgs& args);
 void linear_int8_avx2(const LinearArgs& args);
+void linear_int8_avxvnni(const LinearArgs& args);
 void linear_int8_avx512(const LinearArgs& args);
 void linear_int8_amx(const LinearArgs& args);
 void linear_int8_amx_emulated(const LinearArgs& args);  // in no table: for tests without AMX

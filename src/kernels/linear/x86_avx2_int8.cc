@@ -15,12 +15,8 @@
 namespace fathom::kernels {
 namespace {
 
-constexpr int kVectors = kBlockRows / 8;
+constexpr int kVectors = kYmmVectors;
 constexpr int64_t kVectorBytes = 32;
-constexpr int64_t kStepBytes = kVectors * kVectorBytes;  // a dword of every row
-constexpr int64_t kFp4GroupBytes = 8 * kStepBytes;
-constexpr int64_t kFp8GroupBytes = 16 * kStepBytes;
-constexpr int64_t kScaleOffset = kBlockRows * kInt8TileCols;
 
 // ---- x
 
@@ -137,15 +133,15 @@ void unpack_fp4(const RowBlock& b, int64_t col, int64_t cols, std::byte* tile) {
       transpose(v);
       for (int64_t j = 0; j < 4 * groups; ++j) {
         std::byte* out =
-            tile + (i / kGroupCols + j / 4) * kFp4GroupBytes + j % 4 * kStepBytes + row * 4;
+            tile + (i / kGroupCols + j / 4) * kYmmFp4GroupBytes + j % 4 * kYmmStepBytes + row * 4;
         const __m256i low = _mm256_and_si256(v[j], nibble);
         const __m256i high = _mm256_and_si256(_mm256_srli_epi16(v[j], 4), nibble);
         _mm256_store_si256((__m256i*)out, _mm256_shuffle_epi8(table, low));
-        _mm256_store_si256((__m256i*)(out + 4 * kStepBytes), _mm256_shuffle_epi8(table, high));
+        _mm256_store_si256((__m256i*)(out + 4 * kYmmStepBytes), _mm256_shuffle_epi8(table, high));
       }
     }
   }
-  auto* scales = reinterpret_cast<float*>(tile + kScaleOffset);
+  auto* scales = reinterpret_cast<float*>(tile + kYmmScaleOffset);
   for (int64_t r = 0; r < b.rows; ++r) {
     const uint8_t* s = b.scale + (r * b.cols + col) / kGroupCols;
     for (int64_t g = 0; g < cols / kGroupCols; ++g) {
@@ -178,10 +174,11 @@ void unpack_fp8(const RowBlock& b, int64_t col, int64_t cols, std::byte* tile) {
         const __m256i zero = _mm256_setzero_si256();
         const __m256 a = _mm256_castsi256_ps(_mm256_unpacklo_epi8(v[j], zero));
         const __m256 c = _mm256_castsi256_ps(_mm256_unpackhi_epi8(v[j], zero));
-        std::byte* out = tile + i / kGroupCols * kFp8GroupBytes + 2 * j * kStepBytes + row * 4;
+        std::byte* out =
+            tile + i / kGroupCols * kYmmFp8GroupBytes + 2 * j * kYmmStepBytes + row * 4;
         _mm256_store_si256((__m256i*)out,
                            e4m3_to_units(_mm256_castps_si256(_mm256_shuffle_ps(a, c, 0x88))));
-        _mm256_store_si256((__m256i*)(out + kStepBytes),
+        _mm256_store_si256((__m256i*)(out + kYmmStepBytes),
                            e4m3_to_units(_mm256_castps_si256(_mm256_shuffle_ps(a, c, 0xdd))));
       }
     }
@@ -204,7 +201,7 @@ void group_sums_fp4(const std::byte* w, const int8_t* code, int32_t offset,
                     __m256i (&sum)[kVectors]) {
   const __m256i ones = _mm256_set1_epi16(1);
   for (__m256i& s : sum) s = _mm256_set1_epi32(offset);
-  for (int half = 0; half < 2; ++half, w += 4 * kStepBytes, code += 16) {
+  for (int half = 0; half < 2; ++half, w += 4 * kYmmStepBytes, code += 16) {
     __m256i pairs[kVectors] = {};
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
@@ -213,7 +210,7 @@ void group_sums_fp4(const std::byte* w, const int8_t* code, int32_t offset,
       const __m256i x = _mm256_set1_epi32(four);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        const __m256i p = _mm256_maddubs_epi16(load(w + k * kStepBytes + v * kVectorBytes), x);
+        const __m256i p = _mm256_maddubs_epi16(load(w + k * kYmmStepBytes + v * kVectorBytes), x);
         pairs[v] = _mm256_add_epi16(pairs[v], p);
       }
     }
@@ -228,7 +225,7 @@ void group_sums_fp4_e4m3(const std::byte* w, const int8_t* high, const int8_t* l
                          __m256i (&sum)[kVectors]) {
   const __m256i ones = _mm256_set1_epi16(1);
   for (__m256i& s : sum) s = _mm256_set1_epi32(offset);
-  for (int half = 0; half < 2; ++half, w += 4 * kStepBytes, high += 16, low += 16) {
+  for (int half = 0; half < 2; ++half, w += 4 * kYmmStepBytes, high += 16, low += 16) {
     __m256i pairs[2][kVectors] = {};
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
@@ -238,7 +235,7 @@ void group_sums_fp4_e4m3(const std::byte* w, const int8_t* high, const int8_t* l
       const __m256i xh = _mm256_set1_epi32(four[0]), xl = _mm256_set1_epi32(four[1]);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        const __m256i weights = load(w + k * kStepBytes + v * kVectorBytes);
+        const __m256i weights = load(w + k * kYmmStepBytes + v * kVectorBytes);
         pairs[0][v] = _mm256_add_epi16(pairs[0][v], _mm256_maddubs_epi16(weights, xh));
         pairs[1][v] = _mm256_add_epi16(pairs[1][v], _mm256_maddubs_epi16(weights, xl));
       }
@@ -261,7 +258,7 @@ void group_sums_fp8(const std::byte* w, const int16_t* x16, __m256i (&sum)[kVect
     const __m256i x = _mm256_set1_epi32(two);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      const __m256i p = _mm256_madd_epi16(load(w + k * kStepBytes + v * kVectorBytes), x);
+      const __m256i p = _mm256_madd_epi16(load(w + k * kYmmStepBytes + v * kVectorBytes), x);
       sum[v] = _mm256_add_epi32(sum[v], p);
     }
   }
@@ -271,7 +268,7 @@ template <bool kFp8>
 void multiply_token(const Int8TileProduct& p, int64_t token) {
   const Int8Rows x = p.x.from(token);
   const int64_t first_group = p.col / kGroupCols;
-  const auto* scales = reinterpret_cast<const float*>(p.tile + kScaleOffset);
+  const auto* scales = reinterpret_cast<const float*>(p.tile + kYmmScaleOffset);
   float* y = p.y + token * kBlockRows;
   alignas(32) int16_t x16[kGroupCols];
   __m256 acc[kVectors];
@@ -288,14 +285,14 @@ void multiply_token(const Int8TileProduct& p, int64_t token) {
         const __m128i c = _mm_loadu_si128((const __m128i*)(code + i));
         _mm256_store_si256((__m256i*)(x16 + i), _mm256_cvtepi8_epi16(c));
       }
-      group_sums_fp8(p.tile + g * kFp8GroupBytes, x16, sum);
+      group_sums_fp8(p.tile + g * kYmmFp8GroupBytes, x16, sum);
     } else if (x.low != nullptr) {
       const int32_t offset = x.offset[first_group + g];
-      group_sums_fp4_e4m3(p.tile + g * kFp4GroupBytes, code, x.low + p.col + g * kGroupCols,
+      group_sums_fp4_e4m3(p.tile + g * kYmmFp4GroupBytes, code, x.low + p.col + g * kGroupCols,
                           offset >> 3, sum);
       if (x.has_fine[first_group + g] != 0) {
         __m256i fine[kVectors];
-        group_sums_fp4(p.tile + g * kFp4GroupBytes, x.fine + p.col + g * kGroupCols, offset & 7,
+        group_sums_fp4(p.tile + g * kYmmFp4GroupBytes, x.fine + p.col + g * kGroupCols, offset & 7,
                        fine);
         for (int v = 0; v < kVectors; ++v) {
           sum[v] = _mm256_add_epi32(_mm256_slli_epi32(sum[v], 3), fine[v]);
@@ -303,7 +300,7 @@ void multiply_token(const Int8TileProduct& p, int64_t token) {
         xs = _mm256_mul_ps(xs, _mm256_set1_ps(0.125f));
       }
     } else {
-      group_sums_fp4(p.tile + g * kFp4GroupBytes, code, x.offset[first_group + g], sum);
+      group_sums_fp4(p.tile + g * kYmmFp4GroupBytes, code, x.offset[first_group + g], sum);
     }
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {

@@ -115,6 +115,7 @@ bool int8_experts_support(const MoeExpertsArgs& args) {
 
 void moe_experts_plain(const MoeExpertsArgs& args) { Experts(args, plain_int8()).run(); }
 void moe_experts_avx2(const MoeExpertsArgs& args) { Experts(args, avx2_int8()).run(); }
+void moe_experts_avxvnni(const MoeExpertsArgs& args) { Experts(args, avxvnni_int8()).run(); }
 void moe_experts_avx512(const MoeExpertsArgs& args) { Experts(args, avx512_int8()).run(); }
 void moe_experts_int8_amx(const MoeExpertsArgs& args) { Experts(args, amx_int8()).run(); }
 

@@ -16,6 +16,7 @@ bool experts_support(const MoeExpertsArgs& args);
 bool int8_experts_support(const MoeExpertsArgs& args);
 void moe_experts_plain(const MoeExpertsArgs& args);
 void moe_experts_avx2(const MoeExpertsArgs& args);
+void moe_experts_avxvnni(const MoeExpertsArgs& args);
 void moe_experts_avx512(const MoeExpertsArgs& args);
 void moe_experts_int8_amx(const MoeExpertsArgs& args);
 

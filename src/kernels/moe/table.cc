@@ -22,6 +22,8 @@ std::span<const Kernel<MoeExpertsArgs>> moe_experts_kernels(DeviceKind kind) {
       {"moe_experts.int8_plain", Isa::kPlain, int8_experts_support, moe_experts_plain},
       {"moe_experts.x86_avx2", Isa::kAvx2, experts_support, moe_experts_avx2},
       {"moe_experts.int8_avx2", Isa::kAvx2, int8_experts_support, moe_experts_avx2},
+      {"moe_experts.x86_avxvnni", Isa::kAvxVnni, experts_support, moe_experts_avxvnni},
+      {"moe_experts.int8_avxvnni", Isa::kAvxVnni, int8_experts_support, moe_experts_avxvnni},
       {"moe_experts.x86_avx512", Isa::kAvx512, experts_support, moe_experts_avx512},
       {"moe_experts.int8_avx512", Isa::kAvx512, int8_experts_support, moe_experts_avx512},
       {"moe_experts.int8_amx", Isa::kAmx, int8_experts_support, moe_experts_int8_amx},
