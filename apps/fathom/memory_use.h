@@ -15,7 +15,7 @@ struct MemoryUse {
   std::optional<int64_t> peak;     // of the whole process
   std::optional<int64_t> weights;  // that were read
   std::optional<int64_t> caches;   // PAGES, STATE and its saved images
-  std::optional<assembly::GpuMemory> gpu;
+  std::optional<assembly::GpuMemory> gpu = {};
 };
 
 MemoryUse memory_use(const Engine& engine);
