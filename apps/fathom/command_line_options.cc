@@ -64,11 +64,11 @@ void add_engine(Command app, EngineOptions* out) {
         }
         out->device = value;
       });
-  add_home(app, "--experts",
+  add_home(app, "--experts-in",
            "routed experts of a GPU's model: hbm, its memory, or host, this machine's, "
            "slower (default: hbm)",
            &out->experts);
-  add_home(app, "--engram", "the same for Engram tables", &out->engram);
+  add_home(app, "--engram-in", "the same for Engram tables", &out->engram);
   add_int<int>(app, "--threads", &out->threads, 1, 1024, "threads (default: every CPU allowed)");
   add_isa(app, [out](Isa isa) { out->isa = isa_name(isa); });
   app.add(

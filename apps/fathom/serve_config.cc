@@ -55,8 +55,8 @@ void print_engine(const EngineOptions& e, Toml* toml) {
   toml->section("engine; \"\" leaves the choice to the program");
   toml->text("model", e.model);
   toml->text("device", e.device);
-  toml->text("experts", e.experts);
-  toml->text("engram", e.engram);
+  toml->text("experts-in", e.experts);
+  toml->text("engram-in", e.engram);
   toml->text("threads", e.threads > 0 ? std::to_string(e.threads) : "");
   toml->text("isa", e.isa);
   toml->text("prefill", !e.prefill ? "" : *e.prefill == PrefillMode::kExact ? "exact" : "replay");

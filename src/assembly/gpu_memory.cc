@@ -28,8 +28,8 @@ std::string options_text(const model::PlacementOptions& options) {
   const auto add = [&](const char* option) {
     text += (text.empty() ? "" : " ") + std::string(option);
   };
-  if (options.host_experts) add("--experts host");
-  if (options.host_engram) add("--engram host");
+  if (options.host_experts) add("--experts-in host");
+  if (options.host_engram) add("--engram-in host");
   if (!options.drafts) add("--max-draft 0");
   return text;
 }

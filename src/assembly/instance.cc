@@ -119,8 +119,8 @@ Result<model::PlacementOptions> choose_placement(const Config& config) {
     return wrong(std::string(name) + " " + value + ": not hbm or host");
   };
   model::PlacementOptions options;
-  FATHOM_ASSIGN(options.host_experts, on_host("--experts", config.experts));
-  FATHOM_ASSIGN(options.host_engram, on_host("--engram", config.engram));
+  FATHOM_ASSIGN(options.host_experts, on_host("--experts-in", config.experts));
+  FATHOM_ASSIGN(options.host_engram, on_host("--engram-in", config.engram));
   options.drafts = config.max_draft > 0;
   return options;
 }

@@ -41,9 +41,9 @@ TEST(GpuMemory, NeedsAreThePartsOfTheModel) {
 
 TEST(GpuMemory, WeightsThatDoNotFitNameThePlacementThatWould) {
   const Status both = check(release_needs({}), 130);
-  EXPECT_TRUE(says(both, "with --experts host --engram host they take")) << both.to_string();
+  EXPECT_TRUE(says(both, "with --experts-in host --engram-in host they take")) << both.to_string();
   const Status tables = check(release_needs({}), 400);
-  EXPECT_TRUE(says(tables, "with --engram host they take")) << tables.to_string();
+  EXPECT_TRUE(says(tables, "with --engram-in host they take")) << tables.to_string();
   // The host has no room for the experts and the tables, so there is no way.
   const Status none = check(release_needs({}), 130, 128);
   EXPECT_TRUE(says(none, "use --device cpu")) << none.to_string();
@@ -52,7 +52,7 @@ TEST(GpuMemory, WeightsThatDoNotFitNameThePlacementThatWould) {
 
 TEST(GpuMemory, HostMemoryIsCheckedToo) {
   const Status status = check(release_needs({.host_experts = true}), 400, 200);
-  EXPECT_TRUE(says(status, "--experts host keeps in host memory")) << status.to_string();
+  EXPECT_TRUE(says(status, "--experts-in host keeps in host memory")) << status.to_string();
 }
 
 TEST(GpuMemory, CachesThatDoNotFitNameTheSizeThatWould) {

@@ -242,9 +242,9 @@ class ServeTest(ProgramTest):
         file = self.write("serve.toml", 'port = 1234\nthink = "off"\nany-model-name = true\n'
                                         'max-body = "1M"\nmodel-name = ["a", "b"]\n'
                                         'kv-memory = "64M"\nthreads = 1\nnumerics = "int8"\n'
-                                        'experts = "host"\n')
+                                        'experts-in = "host"\n')
         text = self.text("serve", "--config", file, "--port", "99", "--print-config")
-        for line in ("port = 99", 'numerics = "int8"', 'experts = "host"', 'engram = "hbm"', 'think = "off"', "any-model-name = true", "max-body = 1048576",
+        for line in ("port = 99", 'numerics = "int8"', 'experts-in = "host"', 'engram-in = "hbm"', 'think = "off"', "any-model-name = true", "max-body = 1048576",
                      'model-name = ["a", "b"]', 'kv-memory = "67108864"', 'threads = "1"'):
             self.assertIn(line + "\n", text)
         self.fails(2, "serve", "--config", self.write("a.toml", "prot = 1\n"),

@@ -48,8 +48,8 @@ class Usage(ProgramTest):
         self.fails(2, "generate", "--prompt", "hi", "--device", "gpu", says="cuda")
         self.fails(3, "generate", "--prompt", "hi", "--device", "cuda:99", says="--device cuda:99")
         self.fails(3, "info", "--device", "cuda:99", says="--device cuda:99")
-        self.fails(2, "generate", "--prompt", "hi", "--experts", "disk", says=("--experts", "hbm or host"))
-        self.fails(2, "generate", "--prompt", "hi", "--engram", "disk", says=("--engram", "hbm or host"))
+        self.fails(2, "generate", "--prompt", "hi", "--experts-in", "disk", says=("--experts-in", "hbm or host"))
+        self.fails(2, "generate", "--prompt", "hi", "--engram-in", "disk", says=("--engram-in", "hbm or host"))
         self.fails(2, "generate", "--prompt", "hi", "--numerics", "fast", says="fast")
         self.environment["FATHOM_ISA"] = "mmx"
         self.fails(2, "generate", "--prompt", "hi", says="mmx")

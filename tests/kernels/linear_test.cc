@@ -148,8 +148,11 @@ std::vector<KernelCase<LinearArgs>> int8_cases() {
 
 class LinearTest : public harness::IsaTest {};
 
+// Some instruction sets only have integer products of their own.
+bool has_lane_rows(Isa isa) { return isa != Isa::kAmx && isa != Isa::kAvxVnni; }
+
 TEST_P(LinearTest, EveryKernelMatchesTheReferenceAndKeepsARowsBits) {
-  if (GetParam() == Isa::kAmx) GTEST_SKIP() << "no row of its own in these numerics";
+  if (!has_lane_rows(GetParam())) GTEST_SKIP() << "no row of its own in these numerics";
   harness::expect_rows_match(linear_kernels, GetParam(), all_cases());
 }
 
@@ -170,7 +173,7 @@ void expect_bits_of_plain(const Kernel<LinearArgs>& fast, const KernelCase<Linea
 TEST_P(LinearTest, HasTheBitsOfThePlainKernel) {
   if (GetParam() <= Isa::kPlain) GTEST_SKIP() << "nothing to compare";
   auto cases = int8_cases();
-  if (GetParam() != Isa::kAmx) {
+  if (has_lane_rows(GetParam())) {
     for (auto& c : all_cases()) cases.push_back(std::move(c));
   }
   for (const KernelCase<LinearArgs>& c : cases) {
@@ -194,7 +197,7 @@ TEST(Linear, EmulatedAmxMatchesTheReferenceAndHasTheBitsOfThePlainKernel) {
 
 // An identity matrix shows the quantized input itself.
 TEST_P(LinearTest, QuantizesInputsExactlyAsTheReference) {
-  if (GetParam() == Isa::kAmx) GTEST_SKIP() << "no row of its own in these numerics";
+  if (!has_lane_rows(GetParam())) GTEST_SKIP() << "no row of its own in these numerics";
   constexpr int64_t kCols = 64, kTokens = 1500;
   Random random(7);
   auto inputs = std::make_shared<Inputs>();
