@@ -47,14 +47,14 @@ class Messages(AnthropicTest):
         self.assertTrue(answer._request_id)
 
     def test_streaming(self):
-        whole = self.ask("Tell me a short story.", max_tokens=60)
+        whole = self.ask("Tell me a short story.", max_tokens=30)
         with self.client.messages.stream(model="demo", messages=[{"role": "user", "content": "Tell me a short story."}],
-                                         max_tokens=60, extra_body=GREEDY, thinking=OFF) as stream:
+                                         max_tokens=30, extra_body=GREEDY, thinking=OFF) as stream:
             pieces = list(stream.text_stream)
             final = stream.get_final_message()
         self.assertGreater(len(pieces), 10)
         self.assertEqual("".join(pieces), whole.content[0].text)
-        self.assertEqual((final.stop_reason, final.usage.output_tokens), ("max_tokens", 60))
+        self.assertEqual((final.stop_reason, final.usage.output_tokens), ("max_tokens", 30))
         kinds = [event.type for event in self.client.messages.create(
             model="demo", messages=FRANCE, max_tokens=50, extra_body=GREEDY, thinking=OFF, stream=True)]
         self.assertEqual((kinds[0], kinds[-1]), ("message_start", "message_stop"))
