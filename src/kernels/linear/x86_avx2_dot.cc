@@ -7,6 +7,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/linear/prefetch.h"
 #include "kernels/linear/x86_avx2_vec.h"
 
 namespace fathom::kernels {
@@ -15,8 +16,8 @@ namespace {
 constexpr int64_t kPrefetchBytes = 1024;
 constexpr int kRows = 4;
 
-void prefetch(const uint8_t* p) {
-  _mm_prefetch(reinterpret_cast<const char*>(p + kPrefetchBytes), _MM_HINT_T0);
+inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
+  prefetch(p + kPrefetchBytes);
 }
 
 inline void multiply_add(LanePair& acc, LanePair w, const float* x) {
@@ -74,7 +75,9 @@ void dot_rows(const RowBlock& b, const int64_t* r, const float* x, float* y) {
       add_bf16(w2 + at, xi, a2);
       add_bf16(w3 + at, xi, a3);
     }
-    if ((at & 63) == 0) prefetch(w0 + at), prefetch(w1 + at), prefetch(w2 + at), prefetch(w3 + at);
+    if ((at & 63) == 0)
+      prefetch_ahead(w0 + at), prefetch_ahead(w1 + at), prefetch_ahead(w2 + at),
+          prefetch_ahead(w3 + at);
   }
   if (const int64_t done = steps * kStep; done < b.cols) {  // bf16 only
     const uint8_t* rows[kRows] = {w0, w1, w2, w3};

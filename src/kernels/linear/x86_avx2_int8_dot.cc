@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "kernels/linear/int8_product.h"
+#include "kernels/linear/prefetch.h"
 #include "kernels/linear/x86_avx2_int8.h"
 
 namespace fathom::kernels {
@@ -19,8 +20,8 @@ namespace {
 constexpr int64_t kPrefetchBytes = 1024;
 constexpr int64_t kStep = 64;  // columns
 
-void prefetch(const uint8_t* p) {
-  _mm_prefetch(reinterpret_cast<const char*>(p + kPrefetchBytes), _MM_HINT_T0);
+inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
+  prefetch(p + kPrefetchBytes);
 }
 
 __m256i halves(const void* low, const void* high) {
@@ -240,7 +241,7 @@ inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const 
     for (int i = 0; i < 4; ++i) {
       const uint8_t* w = rows.w[4 * q + i] + at;
       kernel.template row<T>(w, some, columns, s[i]);
-      if (at % 64 == 0) prefetch(w);
+      if (at % 64 == 0) prefetch_ahead(w);
     }
 #pragma GCC unroll 3
     for (int t = 0; t < T; ++t) sums[q][t] = fold_rows(s[0][t], s[1][t], s[2][t], s[3][t]);

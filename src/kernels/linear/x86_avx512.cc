@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/linear/lanes.h"
+#include "kernels/linear/prefetch.h"
 #include "kernels/linear/x86_avx512_dot.h"
 #include "kernels/linear/x86_avx512_vec.h"
 
@@ -74,7 +75,6 @@ void fold_scales(const float* x, const uint8_t* scale, int64_t cols, float* out)
 // ---- tiles
 
 // Rows are unpacked with the next tile's columns on their way.
-void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
 
 void unpack_fp4_row(const RowBlock& b, int64_t r, int64_t col, int64_t cols, float* out) {
   const __m512 values = e2m1_table();

@@ -8,6 +8,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/linear/prefetch.h"
 #include "kernels/linear/x86_avx512_vec.h"
 
 namespace fathom::kernels {
@@ -16,8 +17,8 @@ namespace {
 constexpr int64_t kPrefetchBytes = 512;
 constexpr int64_t kPieceCols = 512;  // columns whose fp4 scales are widened at a time: 16 a row
 
-void prefetch(const uint8_t* p) {
-  _mm_prefetch(reinterpret_cast<const char*>(p + kPrefetchBytes), _MM_HINT_T0);
+inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
+  prefetch(p + kPrefetchBytes);
 }
 
 // R rows and T tokens at a time.  The rows of a set lie `stride` apart and set i starts at row i,
@@ -105,7 +106,7 @@ void dot_fp4(const RowBlock& b, const float* const* x, float* y) {
         }
         // One line a row every 4 groups.
 #pragma GCC unroll 2
-        for (int i = 0; i < R / 4; ++i) prefetch(rows.w[(g & 3) + 4 * i] + at / 2);
+        for (int i = 0; i < R / 4; ++i) prefetch_ahead(rows.w[(g & 3) + 4 * i] + at / 2);
       }
     }
     store<R, T>(rows, acc, y);
@@ -140,7 +141,7 @@ void dot_fp8(const RowBlock& b, const float* const* x, float* y) {
       }
       // One line a row every 2 steps.
 #pragma GCC unroll 4
-      for (int i = 0; i < R / 2; ++i) prefetch(rows.w[((at >> 5) & 1) + 2 * i] + at);
+      for (int i = 0; i < R / 2; ++i) prefetch_ahead(rows.w[((at >> 5) & 1) + 2 * i] + at);
     }
     store<R, T>(rows, acc, y);
   }
@@ -166,7 +167,7 @@ void dot_bf16(const RowBlock& b, const float* const* x, float* y) {
         }
       }
 #pragma GCC unroll 4
-      for (int i = 0; i < R / 2; ++i) prefetch(rows.w[((at >> 4) & 1) + 2 * i] + 2 * at);
+      for (int i = 0; i < R / 2; ++i) prefetch_ahead(rows.w[((at >> 4) & 1) + 2 * i] + 2 * at);
     }
     if (whole < b.cols) {
       const __mmask16 mask = first_lanes(b.cols - whole);

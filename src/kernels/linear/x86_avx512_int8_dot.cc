@@ -12,6 +12,7 @@
 #include <immintrin.h>
 
 #include "kernels/linear/int8_product.h"
+#include "kernels/linear/prefetch.h"
 #include "kernels/linear/x86_avx512_int8.h"
 
 namespace fathom::kernels {
@@ -19,8 +20,8 @@ namespace {
 
 constexpr int64_t kPrefetchBytes = 1024;
 
-void prefetch(const uint8_t* p) {
-  _mm_prefetch(reinterpret_cast<const char*>(p + kPrefetchBytes), _MM_HINT_T0);
+inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
+  prefetch(p + kPrefetchBytes);
 }
 
 __mmask64 first_bytes(int64_t n) { return n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1; }
@@ -198,8 +199,8 @@ inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const 
     for (int i = 0; i < 4; ++i) {
       const uint8_t* w = rows.w[4 * q + i] + at;
       kernel.template row<T>(w, some, columns, s[i]);
-      prefetch(w);
-      if (Row::kBytes == 128) prefetch(w + 64);
+      prefetch_ahead(w);
+      if (Row::kBytes == 128) prefetch_ahead(w + 64);
     }
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) sums[t][q] = fold_rows(s[0][t], s[1][t], s[2][t], s[3][t]);
