@@ -29,6 +29,7 @@ inline __attribute__((always_inline)) void add_fp4_group(const std::byte* w, con
                                                          __m256i (&sum)[N][kVectors],
                                                          std::index_sequence<i...>) {
   __m256i s[] = {sum[i % N][i / N]...};
+#pragma GCC unroll 8
   for (int k = 0; k < 8; ++k) {
     const __m256i x[] = {broadcast_dword(code[i % N] + 4 * k)...};
     const std::byte* at = w + k * kYmmStepBytes;
@@ -47,6 +48,7 @@ inline __attribute__((always_inline)) void add_fp8_group(const std::byte* w,
                                                          __m256i (&sum)[N][kVectors],
                                                          std::index_sequence<i...>) {
   __m256i s[] = {sum[i % N][i / N]...};
+#pragma GCC unroll 4
   for (int k = 0; k < 16; ++k) {
     const __m256i x[] = {broadcast_dword(x16[i % N] + 2 * k)...};
     const std::byte* at = w + k * kYmmStepBytes;
