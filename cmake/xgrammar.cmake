@@ -43,7 +43,7 @@ function(fathom_patch file from to)
 endfunction()
 
 set(xg ${CMAKE_BINARY_DIR}/_xgrammar/xgrammar-${fathom_xgrammar_version})
-if(NOT EXISTS ${xg}/patched_5)
+if(NOT EXISTS ${xg}/patched_7)
   file(REMOVE_RECURSE ${xg})
   file(ARCHIVE_EXTRACT INPUT "${sdist}" DESTINATION ${CMAKE_BINARY_DIR}/_xgrammar
     PATTERNS "*/cpp/*" "*/include/*" "*/3rdparty/picojson/*" "*/3rdparty/dlpack/*" "*/LICENSE" "*/NOTICE" "*/PKG-INFO")
@@ -108,7 +108,29 @@ if(NOT EXISTS ${xg}/patched_5)
   fathom_patch(${functor}
     [=[static const int64_t kUnzipThreshold = 128;]=]
     [=[static const int64_t kUnzipThreshold = 16;]=])
-  # What a mask depends on, for src/grammar/state_key.cc.
+  # Nothing was thought to follow the root rule, not even where other rules or itself refer to it: root ::=
+  # "(" root ")" | "x" allowed ")" but never a token "))".
+  set(compiler ${xg}/cpp/grammar_compiler.cc)
+  fathom_patch(${compiler}
+    [=[  auto root_rule_id = compiled_grammar_impl->grammar->GetRootRuleId();
+]=]
+    [=[  const auto& grammar = compiled_grammar_impl->grammar;
+  auto root_rule_id = grammar->GetRootRuleId();
+  for (int32_t rule_id = 0, num_rules = grammar->NumRules(); rule_id < num_rules; ++rule_id) {
+    std::unordered_set<int> states;
+    grammar->per_rule_fsms[rule_id]->GetFsm().GetReachableStates(&states);
+    for (int state : states) {
+      for (const auto& edge : grammar->per_rule_fsms[rule_id]->GetFsm().GetFsm().GetEdges(state)) {
+        const int32_t used = edge.IsRepeatRef()
+                                 ? grammar->complete_fsm.GetRepeatEdgeInfo(edge.GetAuxIndex()).RuleId()
+                                 : edge.IsRuleRef() ? edge.GetRefRuleId() : -1;
+        if (used != -1 && used == root_rule_id) root_rule_id = -1;  // it is a rule like others
+      }
+    }
+  }
+]=])
+  # What a mask depends on, for src/grammar/state_key.cc: the parser's state, and whom it asks for while a mask is
+  # made (asked_for_: position in the text, rule; those before asked_for_before_).
   fathom_patch(${xg}/cpp/earley_parser.h
     [=[ protected:
   using GrammarExpr = Grammar::Impl::GrammarExpr;]=]
@@ -118,8 +140,26 @@ if(NOT EXISTS ${xg}/patched_5)
     [=[void GrammarMatcher::Reset() { pimpl_->Reset(); }]=]
     [=[void GrammarMatcher::Reset() { pimpl_->Reset(); }
 
-const EarleyParser& parser_of(const GrammarMatcher& matcher) { return *matcher.ImplPtr(); }]=])
-  file(TOUCH ${xg}/patched_5)
+EarleyParser& parser_of(GrammarMatcher& matcher) { return *matcher.ImplPtr(); }]=])
+  fathom_patch(${xg}/cpp/earley_parser.h
+    [=[  Compact2DArray<std::pair<int32_t, ParserState>> rule_id_to_completable_states_;]=]
+    [=[  Compact2DArray<std::pair<int32_t, ParserState>> rule_id_to_completable_states_;
+
+  std::vector<std::pair<int32_t, int32_t>>* asked_for_ = nullptr;
+  int32_t asked_for_before_ = 0;
+
+  decltype(auto) WaitingFor(const ParserState& state) {
+    if (asked_for_ != nullptr && state.rule_start_pos < asked_for_before_) {
+      const std::pair<int32_t, int32_t> list(state.rule_start_pos, state.rule_id);
+      if (std::find(asked_for_->begin(), asked_for_->end(), list) == asked_for_->end()) {
+        asked_for_->push_back(list);
+      }
+    }
+    return rule_id_to_completable_states_[state.rule_start_pos];
+  }]=])
+  fathom_patch(${xg}/cpp/earley_parser.cc
+    [=[rule_id_to_completable_states_[state.rule_start_pos]]=] [=[WaitingFor(state)]=])
+  file(TOUCH ${xg}/patched_7)
 endif()
 
 # A few large sources take half the time of thirty small ones.  Made by hand, because CMake's own unity

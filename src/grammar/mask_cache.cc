@@ -32,12 +32,12 @@ void MaskCache::make_room(size_t bytes) {
   old_bytes_ = std::exchange(recent_bytes_, 0);
 }
 
-bool MaskCache::find(std::span<const int32_t> key, std::span<uint32_t> mask) {
+MaskCache::Found MaskCache::find(std::span<const int32_t> key, std::span<uint32_t> mask) {
   const std::lock_guard lock(mutex_);
   auto found = recent_.find(key);
   if (found == recent_.end()) {
     const auto old = old_.find(key);
-    if (old == old_.end()) return false;
+    if (old == old_.end()) return Found::kNothing;
     const size_t bytes = size_of(old->first, old->second);
     auto node = old_.extract(old);
     old_bytes_ -= bytes;
@@ -45,13 +45,9 @@ bool MaskCache::find(std::span<const int32_t> key, std::span<uint32_t> mask) {
     recent_bytes_ += bytes;
     found = recent_.insert(std::move(node)).position;
   }
-  std::copy(found->second.begin(), found->second.end(), mask.begin());
-  return true;
-}
-
-bool MaskCache::has(std::span<const int32_t> key) const {
-  const std::lock_guard lock(mutex_);
-  return recent_.find(key) != recent_.end() || old_.find(key) != old_.end();
+  if (found->second.empty()) return Found::kBeginning;
+  if (!mask.empty()) std::copy(found->second.begin(), found->second.end(), mask.begin());
+  return Found::kMask;
 }
 
 void MaskCache::insert(std::span<const int32_t> key, std::span<const uint32_t> mask) {

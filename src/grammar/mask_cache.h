@@ -18,10 +18,14 @@ class MaskCache {
   // `max_bytes`.
   explicit MaskCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // Copies the mask of `key` to `mask`; false: there is none.
-  bool find(std::span<const int32_t> key, std::span<uint32_t> mask);
-  bool has(std::span<const int32_t> key) const;
+  enum class Found { kNothing, kMask, kBeginning };
+
+  // Copies the mask of `key` to `mask`, if that is not empty.  kBeginning: the masks of such states
+  // depend on more, longer keys have them.
+  Found find(std::span<const int32_t> key, std::span<uint32_t> mask);
   void insert(std::span<const int32_t> key, std::span<const uint32_t> mask);
+  // From now on `key` is the beginning of others.
+  void insert_beginning(std::span<const int32_t> key) { insert(key, {}); }
   int64_t bytes() const;
 
  private:
@@ -34,6 +38,7 @@ class MaskCache {
     using is_transparent = void;
     bool operator()(std::span<const int32_t> a, std::span<const int32_t> b) const;
   };
+  // The mask is empty where the key is a beginning.
   using Masks = std::unordered_map<Key, std::vector<uint32_t>, Hash, Equal>;
 
   void make_room(size_t bytes);

@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "grammar/state_key.h"
 #include "grammar/xgrammar_calls.h"
 
 namespace fathom::grammar {
 
-Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar) : grammar_(std::move(grammar)) {}
+Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
+    : grammar_(std::move(grammar)), key_(grammar_->vocabulary().max_token_bytes()) {}
 Matcher::~Matcher() = default;
 
 Result<std::unique_ptr<Matcher>> Matcher::create(std::shared_ptr<const CompiledGrammar> grammar) {
@@ -37,8 +37,8 @@ Status Matcher::fill_mask(std::span<uint32_t> mask) {
     std::fill(mask.begin(), mask.end(), 0u);
     return Status();
   }
-  const bool has_key = state_key(*impl_, grammar_->vocabulary().max_token_bytes(), &key_);
-  if (has_key && grammar_->masks().find(key_, mask)) return Status();
+  const bool has_key = key_.begin(*impl_);
+  if (has_key && find_mask(mask)) return Status();
   int64_t shape = static_cast<int64_t>(words);
   DLTensor tensor{.data = mask.data(),
                   .device = {kDLCPU, 0},
@@ -47,14 +47,31 @@ Status Matcher::fill_mask(std::span<uint32_t> mask) {
                   .shape = &shape,
                   .strides = nullptr,
                   .byte_offset = 0};
-  FATHOM_TRY(guarded("token mask", [&] { impl_->FillNextTokenBitmask(&tensor); }));
-  if (has_key) grammar_->masks().insert(key_, mask);
-  return Status();
+  if (has_key) key_.watch();
+  const Status status = guarded("token mask", [&] { impl_->FillNextTokenBitmask(&tensor); });
+  if (!has_key) return status;
+  key_.end_watch();
+  if (status.ok()) keep_mask(mask);
+  return status;
 }
 
-bool Matcher::has_mask() {
-  return terminated_ || (state_key(*impl_, grammar_->vocabulary().max_token_bytes(), &key_) &&
-                         grammar_->masks().has(key_));
+bool Matcher::has_mask() { return terminated_ || (key_.begin(*impl_) && find_mask({})); }
+
+// Makes the key as long as is needed to tell what is kept of it.
+bool Matcher::find_mask(std::span<uint32_t> mask) {
+  while (true) {
+    const MaskCache::Found found = grammar_->masks().find(key_.words(), mask);
+    if (found != MaskCache::Found::kBeginning) return found == MaskCache::Found::kMask;
+    if (!key_.extend()) return false;
+  }
+}
+
+void Matcher::keep_mask(std::span<const uint32_t> mask) {
+  while (!key_.is_enough()) {
+    grammar_->masks().insert_beginning(key_.words());
+    if (!key_.extend()) return;
+  }
+  grammar_->masks().insert(key_.words(), mask);
 }
 
 bool Matcher::accept(int32_t token) {

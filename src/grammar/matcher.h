@@ -10,6 +10,7 @@
 
 #include "fathom/status.h"
 #include "grammar/compiled_grammar.h"
+#include "grammar/state_key.h"
 
 namespace xgrammar {
 class GrammarMatcher;
@@ -41,10 +42,12 @@ class Matcher {
 
  private:
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
+  bool find_mask(std::span<uint32_t> mask);
+  void keep_mask(std::span<const uint32_t> mask);
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::unique_ptr<xgrammar::GrammarMatcher> impl_;
-  std::vector<int32_t> key_;  // scratch of fill_mask and has_mask
+  StateKey key_;  // scratch of fill_mask and has_mask
   int32_t num_accepted_ = 0;
   bool terminated_ = false;
 };

@@ -9,6 +9,8 @@
 namespace fathom::grammar {
 namespace {
 
+using Found = MaskCache::Found;
+
 std::vector<uint32_t> mask_of(int32_t i) {
   return std::vector<uint32_t>(100, static_cast<uint32_t>(i));
 }
@@ -17,12 +19,25 @@ TEST(MaskCache, FindsWhatItHoldsByTheWholeKey) {
   MaskCache cache(100000);
   const std::vector<int32_t> key = {1, 2, 3}, shorter = {1, 2}, other = {1, 2, 4};
   std::vector<uint32_t> mask(100);
-  EXPECT_FALSE(cache.find(key, mask));
+  EXPECT_EQ(cache.find(key, mask), Found::kNothing);
   cache.insert(key, mask_of(7));
-  EXPECT_TRUE(cache.find(key, mask));
+  EXPECT_EQ(cache.find(key, mask), Found::kMask);
   EXPECT_EQ(mask, mask_of(7));
-  EXPECT_FALSE(cache.find(shorter, mask));
-  EXPECT_FALSE(cache.find(other, mask));
+  EXPECT_EQ(cache.find(shorter, mask), Found::kNothing);
+  EXPECT_EQ(cache.find(other, mask), Found::kNothing);
+}
+
+TEST(MaskCache, TellsBeginningsFromMasks) {
+  MaskCache cache(100000);
+  const std::vector<int32_t> key = {1, 2, 3}, beginning = {1, 2};
+  cache.insert_beginning(beginning);
+  cache.insert(key, mask_of(7));
+  std::vector<uint32_t> mask(100);
+  EXPECT_EQ(cache.find(beginning, mask), Found::kBeginning);
+  EXPECT_EQ(mask, mask_of(0));
+  EXPECT_EQ(cache.find(key, {}), Found::kMask);
+  EXPECT_EQ(cache.find(key, mask), Found::kMask);
+  EXPECT_EQ(mask, mask_of(7));
 }
 
 TEST(MaskCache, StaysWithinItsRoomAndKeepsWhatIsUsed) {
@@ -34,11 +49,11 @@ TEST(MaskCache, StaysWithinItsRoomAndKeepsWhatIsUsed) {
   for (int32_t i = 0; i < 1000; ++i) {
     cache.insert(std::vector<int32_t>{i}, mask_of(i));
     EXPECT_LE(cache.bytes(), static_cast<int64_t>(kRoom));
-    ASSERT_TRUE(cache.find(used, mask)) << i;
+    ASSERT_EQ(cache.find(used, mask), Found::kMask) << i;
     EXPECT_EQ(mask, mask_of(-1));
   }
-  EXPECT_TRUE(cache.find(std::vector<int32_t>{999}, mask));
-  EXPECT_FALSE(cache.find(std::vector<int32_t>{3}, mask));
+  EXPECT_EQ(cache.find(std::vector<int32_t>{999}, mask), Found::kMask);
+  EXPECT_EQ(cache.find(std::vector<int32_t>{3}, mask), Found::kNothing);
   EXPECT_GT(cache.bytes(), static_cast<int64_t>(kRoom / 4));
 }
 
@@ -46,7 +61,7 @@ TEST(MaskCache, TakesNothingThatIsLargerThanItsRoom) {
   MaskCache cache(300);
   std::vector<uint32_t> mask(100);
   cache.insert(std::vector<int32_t>{1}, mask);
-  EXPECT_FALSE(cache.find(std::vector<int32_t>{1}, mask));
+  EXPECT_EQ(cache.find(std::vector<int32_t>{1}, mask), Found::kNothing);
   EXPECT_EQ(cache.bytes(), 0);
 }
 

@@ -139,6 +139,9 @@ TEST_F(MatcherTest, MasksAreTheTokensThatAcceptTakes) {
           Kind::kJsonSchema,
           R"({"type":"object","properties":{"t":{"type":"string","minLength":2,"maxLength":9},"u":{"type":"array","items":{"type":"string","maxLength":4},"maxItems":3},"d":{"type":"string","format":"date"}},"required":["t","u","d"]})"),
       make_constraint(Kind::kJsonSchema, R"({"type":"array","items":{"$ref":"#"},"maxItems":3})"),
+      make_constraint(
+          Kind::kJsonSchema,
+          R"({"type":"object","properties":{"k":{"type":"string"},"c":{"type":"array","items":{"$ref":"#"},"maxItems":2}},"required":["c"]})"),
       make_constraint(Kind::kRegex, "([a-z]{2,4} ){1,3}(x|yz){0,2}"),
       make_constraint(Kind::kRegex, "[a-f\n]{3,140}!"),
       make_constraint(Kind::kRegex, "x[^\\n]{130,}"),
@@ -164,6 +167,40 @@ TEST_F(MatcherTest, MasksAreTheTokensThatAcceptTakes) {
       }
     }
     EXPECT_GT(seen.size(), 1u) << constraint.text;
+  }
+}
+
+// Keys of masks tell no more of the depth than the longest token that closes can reach.
+TEST(Matcher, MasksOfEveryDepthAreThoseOfItsDepth) {
+  const std::vector<std::string> tokens = {"", "", "(", ")", "))", ")))", "x", "x)", "x))"};
+  const auto mask_of = [](Matcher& matcher) {
+    std::vector<uint32_t> mask(1);
+    EXPECT_TRUE(matcher.fill_mask(mask).ok());
+    return mask[0];
+  };
+  for (const bool deep_first : {false, true}) {
+    GrammarStore store([&tokens] { return tokens; }, static_cast<int32_t>(tokens.size()), 1);
+    const auto stored =
+        store.acquire(make_constraint(Kind::kGrammar, "root ::= \"(\" root \")\" | \"x\"\n"));
+    ASSERT_TRUE(stored.has_value()) << stored.error().message();
+    const auto grammar = (*stored)->grammar;
+    store.wait_for_masks();
+    for (int i = 0; i <= 12; ++i) {
+      const int depth = deep_first ? 12 - i : i;
+      const auto matcher = std::move(Matcher::create(grammar)).value();
+      for (int k = 0; k < depth; ++k) ASSERT_TRUE(matcher->accept(2));
+      const uint32_t before =
+          1u << 2 | 1u << 6 | (depth >= 1 ? 1u << 7 : 0u) | (depth >= 2 ? 1u << 8 : 0u);
+      EXPECT_EQ(mask_of(*matcher), before) << depth;
+      ASSERT_TRUE(matcher->accept(6));
+      const uint32_t behind = (depth == 0 ? 1u << 1 : 1u << 3) | (depth >= 2 ? 1u << 4 : 0u) |
+                              (depth >= 3 ? 1u << 5 : 0u);
+      EXPECT_EQ(mask_of(*matcher), behind) << depth;
+    }
+    // One more level is no new state.
+    const auto matcher = std::move(Matcher::create(grammar)).value();
+    for (int k = 0; k < 13; ++k) ASSERT_TRUE(matcher->accept(2));
+    EXPECT_TRUE(matcher->has_mask());
   }
 }
 
