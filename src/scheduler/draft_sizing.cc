@@ -11,7 +11,7 @@ constexpr double kLeastGain = 1.04;
 // Drafts that were not worth making must promise this much more before they are made again.
 constexpr double kComeback = 1.03;
 // While they are not made, a step in so many makes some to see how they fare, more and more rarely.
-constexpr int64_t kProbeEvery = 64, kProbeAtMost = 1024;
+constexpr int64_t kProbeEvery = 256, kProbeAtMost = 1024;
 // Costs that are learned need steps of different sizes: at first one in so many, with a quarter of
 // the drafts, then some without any.
 constexpr int64_t kFirstTrials = 4, kTrialShare = 4, kLeastTrial = 3, kTrialEvery = 64;
