@@ -10,6 +10,7 @@
 #include "bench.h"
 #include "bench/floors.h"
 #include "bench/peaks.h"
+#include "device/memory_nodes.h"
 #include "device/process_memory.h"
 #include "failure.h"
 #include "interrupt.h"
@@ -253,6 +254,7 @@ class Bench {
 
 Result<runner::LoadedModel> make_model(const BenchOptions& options, const KernelChoice& choice,
                                        kernels::OpProbe* probe) {
+  const SpreadMemory spread(memory_nodes());  // as an engine's
   const runner::LoadOptions load{.num_threads = choice.threads,
                                  .isa = choice.isa,
                                  .numerics = choice.numerics,

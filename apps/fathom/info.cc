@@ -8,6 +8,7 @@
 
 #include "bench/peaks.h"
 #include "commands.h"
+#include "device/memory_nodes.h"
 #include "engine.h"
 #include "failure.h"
 #include "json_writer.h"
@@ -31,6 +32,7 @@ struct Facts {
   std::vector<model::LayerSummary> layers;
   model::DecodeBytes decode;
   CpuInfo cpu;
+  size_t num_memory_nodes = 1;
   std::string huge_pages;
   double read_bytes_per_s = 0;
   std::optional<assembly::GpuMemory> gpu;  // none: no GPU was asked for
@@ -140,6 +142,10 @@ std::string report(const Facts& f) {
   out += "machine " + f.cpu.model_name + "\n";
   append(&out, "  %d CPUs, %s of memory, read at %.1f GB/s (measured now)\n", f.cpu.num_cpus,
          human_bytes(f.cpu.memory_bytes).c_str(), f.read_bytes_per_s / 1e9);
+  if (f.num_memory_nodes > 1) {
+    append(&out, "  %zu NUMA nodes: weights and caches go to the memory of each in turn\n",
+           f.num_memory_nodes);
+  }
   if (!f.huge_pages.empty() && f.huge_pages != "always") {
     append(
         &out,
@@ -198,6 +204,7 @@ void write_model(JsonWriter& json, const Facts& f) {
 void write_machine(JsonWriter& json, const Facts& f) {
   json.key("machine").begin_object().member("cpu", f.cpu.model_name);
   json.member("cpus", f.cpu.num_cpus).member("memory_bytes", f.cpu.memory_bytes);
+  json.member("memory_nodes", static_cast<int64_t>(f.num_memory_nodes));
   json.member("huge_pages", f.huge_pages);
   json.key("features").begin_array();
   for (const std::string& feature : f.cpu.features) json.value(feature);
@@ -223,6 +230,7 @@ Status info(const InfoOptions& options) {
   f.layers = model::summarize_layers(f.config);
   f.decode = model::decode_bytes(f.config, std::min(kContext, f.config.max_position_embeddings));
   f.cpu = cpu_info();
+  f.num_memory_nodes = memory_nodes().size();
   f.huge_pages = huge_page_mode();
   if (!options.json && isatty(STDERR_FILENO) != 0) std::fputs("measuring memory...\r", stderr);
   f.read_bytes_per_s = 1e9 * bench::measure_peaks(f.cpu.num_cpus, best_isa()).dram_read_gb_s;

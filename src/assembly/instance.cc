@@ -16,6 +16,7 @@
 #include "codec/engine_constraint.h"
 #include "codec/engram_classes.h"
 #include "device/cpu_features.h"
+#include "device/memory_nodes.h"
 #include "engine/engine_loop.h"
 #include "grammar/limits.h"
 #include "kvcache/prefix_hasher.h"
@@ -343,6 +344,7 @@ Result<std::unique_ptr<codec::Tokenizer>> load_tokenizer(const fs::path& dir) {
 
 Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& hooks) {
   FATHOM_TRY(check_numbers(config));
+  const SpreadMemory spread(memory_nodes());  // the engine's threads are started below
   auto instance = std::make_unique<Instance>();
   FATHOM_ASSIGN(instance->isa, choose_isa(config));
   // A wrong name is an error before anything is looked for; what "" means depends on the device.

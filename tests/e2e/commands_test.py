@@ -2,6 +2,7 @@
 import json
 import math
 import pathlib
+import re
 
 import program
 from program import ProgramTest
@@ -27,6 +28,13 @@ class Info(ProgramTest):
         self.assertEqual(self.result("info")["machine"]["huge_pages"], mode)
         text = self.text("info", program.settings.root / "models/demo")
         self.assertEqual("huge pages" in text, mode != "always")
+
+    def test_memory_nodes_are_those_that_the_kernel_allows(self):
+        status = pathlib.Path("/proc/self/status").read_text()
+        allowed = re.search(r"Mems_allowed_list:\s*(\S+)", status)[1]
+        ends = [part.split("-") for part in allowed.split(",")]
+        self.assertEqual(self.result("info")["machine"]["memory_nodes"],
+                         sum(int(end[-1]) - int(end[0]) + 1 for end in ends))
 
     def test_text_names_what_matters(self):
         text = self.text("info", program.settings.root / "models/demo")
