@@ -102,6 +102,7 @@ class OutputParser {
   bool step_json();
   bool step_after_json();
   bool step_block();
+  bool take_name();
   bool step_name();
   bool step_name_tail();
   bool step_arguments();

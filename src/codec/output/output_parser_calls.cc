@@ -111,7 +111,8 @@ bool OutputParser::step_block() {
   return true;
 }
 
-bool OutputParser::step_name() {
+// Up to the quote that ends it.
+bool OutputParser::take_name() {
   const size_t quote = pending().find('"', scanned_);
   if (quote == std::string_view::npos) {
     scanned_ = pending().size();
@@ -119,6 +120,11 @@ bool OutputParser::step_name() {
   }
   name_ = pending().substr(0, quote);
   consume(quote + 1);
+  return true;
+}
+
+bool OutputParser::step_name() {
+  if (!take_name()) return false;
   open_call();
   enter(State::kNameTail);
   return true;
@@ -220,13 +226,7 @@ bool OutputParser::step_body() {
 }
 
 bool OutputParser::step_parameter_name() {
-  const size_t quote = pending().find('"', scanned_);
-  if (quote == std::string_view::npos) {
-    scanned_ = pending().size();
-    return false;
-  }
-  name_ = pending().substr(0, quote);
-  consume(quote + 1);
+  if (!take_name()) return false;
   enter(State::kParameterType);
   return true;
 }

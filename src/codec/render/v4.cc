@@ -1,13 +1,9 @@
-#include "codec/render/prompt_writer.h"
-#include "codec/render/tool_text.h"
-#include "codec/render/turns.h"
+#include "codec/render/renderer_base.h"
 #include "codec/render/versions.h"
 
 namespace fathom::codec {
 
 namespace {
-
-constexpr ModelVersion kVersion = ModelVersion::kV4Pro;
 
 // The texts of the weights of 0731; the first V4 release knew only the first one, for max.
 constexpr std::string_view kEffortHigh =
@@ -45,59 +41,26 @@ std::string_view effort_text(const Conversation& conversation) {
   return kEffortHigh;
 }
 
-class Renderer {
+class Renderer : RendererBase {
  public:
   Renderer(const Conversation& conversation, const RenderOptions& options)
-      : conversation_(conversation),
-        tokens_(options.special_tokens),
-        out_(options.special_tokens),
-        turns_(turns_v4(conversation)),
-        lists_tools_(lists_tools(conversation)),
-        offers_tools_(conversation.tool_choice != ToolChoice::kNone &&
-                      !conversation.tools.empty()) {
-    const ResponseFormat::Kind format = conversation.response_format.kind;
-    has_format_ =
-        format == ResponseFormat::Kind::kJsonObject || format == ResponseFormat::Kind::kJsonSchema;
-    if ((lists_tools_ || has_format_) && (turns_.empty() || turns_[0].role != Role::kSystem)) {
-      turns_.insert(turns_.begin(), Turn{Role::kSystem, {}});
-    }
-  }
+      : RendererBase(conversation, options, ModelVersion::kV4Pro, turns_v4(conversation)) {}
 
   Result<Prompt> render() && {
-    out_.reserve(estimate_prompt_bytes(conversation_));
     out_.control(tokens_.begin_of_sentence);
     if (conversation_.thinking) out_.text(effort_text(conversation_));
     for (size_t i = 0; i < turns_.size(); ++i) write_turn(i);
-    const bool ends_in_prefix = !turns_.empty() && is_prefix(turns_.size() - 1);
-    if (!ends_in_prefix) {
-      out_.control(tokens_.assistant);
-      out_.control(conversation_.thinking ? tokens_.think_begin : tokens_.think_end);
-      if (conversation_.tool_choice == ToolChoice::kRequired && offers_tools_ &&
-          !conversation_.thinking) {
-        write_block_opening(kVersion, &out_);
-      }
-    }
+    write_answer_opening();
     return std::move(out_).finish();
   }
 
  private:
-  bool is_prefix(size_t i) const {
-    return i + 1 == turns_.size() && turns_[i].role == Role::kAssistant && turns_[i].only().prefix;
-  }
-
   void write_turn(size_t i) {
     const Turn& turn = turns_[i];
     switch (turn.role) {
       case Role::kSystem:
         write_joined(turn);
-        if (lists_tools_) {
-          out_.text("\n\n");
-          write_tool_section(conversation_.tools, kVersion, &out_);
-        }
-        if (has_format_) {
-          out_.text("\n\n");
-          write_format_section(conversation_.response_format, kVersion, &out_);
-        }
+        write_sections();
         break;
       case Role::kUser:
         write_opener(i > 0 &&
@@ -106,25 +69,15 @@ class Renderer {
         break;
       case Role::kTool:
         write_opener(i > 0 && turns_[i - 1].role == Role::kTool);
-        out_.text("<tool_result>");
-        out_.content(turn.only());
-        out_.text("</tool_result>");
+        write_result(turn);
         break;
       case Role::kLatestReminder:
-        out_.control(tokens_.latest_reminder);
-        out_.content(turn.only());
+        write_reminder(turn);
         break;
       case Role::kAssistant:
-        write_assistant(turn.only(), is_prefix(i));
+        write_assistant(turn.only(), shows_reasoning(turn.only(), is_prefix(i)), is_prefix(i),
+                        /*sorts_calls=*/true);
         break;
-    }
-  }
-
-  void write_opener(bool goes_on) {
-    if (goes_on) {
-      out_.text("\n\n");
-    } else {
-      out_.control(tokens_.user);
     }
   }
 
@@ -139,33 +92,11 @@ class Renderer {
     }
   }
 
-  void write_assistant(const InputMessage& message, bool prefix) {
-    out_.control(tokens_.assistant);
-    const bool shows = conversation_.thinking &&
-                       (prefix ? message.reasoning_content.has_value() || message.content.empty()
-                               : offers_tools_ && message.reasoning_content.has_value());
-    if (shows) {
-      out_.control(tokens_.think_begin);
-      out_.text(message.reasoning_content.value_or(""));
-    }
-    if (!(prefix && shows && message.content.empty())) {
-      out_.control(tokens_.think_end);
-      out_.content(message);
-    }
-    if (!message.tool_calls.empty()) {
-      out_.text("\n\n");
-      write_call_block(calls_of(message, /*sorted_by_id=*/true), kVersion, &out_);
-    }
-    if (!prefix) out_.control(tokens_.end_of_sentence);
+  bool shows_reasoning(const InputMessage& message, bool prefix) const {
+    const bool has_some = message.reasoning_content.has_value();
+    return conversation_.thinking &&
+           (prefix ? has_some || message.content.empty() : offers_tools_ && has_some);
   }
-
-  const Conversation& conversation_;
-  const SpecialTokens& tokens_;
-  PromptWriter out_;
-  std::vector<Turn> turns_;
-  bool lists_tools_;
-  bool offers_tools_;
-  bool has_format_ = false;
 };
 
 }  // namespace

@@ -1,15 +1,12 @@
 #include <string>
 
-#include "codec/render/prompt_writer.h"
+#include "codec/render/renderer_base.h"
 #include "codec/render/tool_text.h"
-#include "codec/render/turns.h"
 #include "codec/render/versions.h"
 
 namespace fathom::codec {
 
 namespace {
-
-constexpr ModelVersion kVersion = ModelVersion::kV41Flash;
 
 int effort_level(const Conversation& conversation) {
   if (conversation.effort_level) return *conversation.effort_level;
@@ -25,49 +22,24 @@ int effort_level(const Conversation& conversation) {
   return 75;
 }
 
-class Renderer {
+class Renderer : RendererBase {
  public:
   Renderer(const Conversation& conversation, const RenderOptions& options)
-      : conversation_(conversation),
-        options_(options),
-        tokens_(options.special_tokens),
-        out_(options.special_tokens),
-        turns_(turns_v41(conversation)),
-        lists_tools_(lists_tools(conversation)),
-        offers_tools_(conversation.tool_choice != ToolChoice::kNone &&
-                      !conversation.tools.empty()) {
-    const ResponseFormat::Kind format = conversation.response_format.kind;
-    has_format_ =
-        format == ResponseFormat::Kind::kJsonObject || format == ResponseFormat::Kind::kJsonSchema;
-    if ((lists_tools_ || has_format_) && (turns_.empty() || turns_[0].role != Role::kSystem)) {
-      turns_.insert(turns_.begin(), Turn{Role::kSystem, {}});
-    }
+      : RendererBase(conversation, options, ModelVersion::kV41Flash, turns_v41(conversation)),
+        options_(options) {
     for (size_t i = 0; i < turns_.size(); ++i) {
       if (turns_[i].role == Role::kUser) last_user_ = i;
     }
   }
 
   Result<Prompt> render() && {
-    out_.reserve(estimate_prompt_bytes(conversation_));
     out_.control(tokens_.begin_of_sentence);
     for (size_t i = 0; i < turns_.size(); ++i) write_turn(i);
-    if (!ends_in_prefix()) {
-      out_.control(tokens_.assistant);
-      out_.control(conversation_.thinking ? tokens_.think_begin : tokens_.think_end);
-      // With thinking the model thinks first; the constraint of the engine forces the call then.
-      if (conversation_.tool_choice == ToolChoice::kRequired && offers_tools_ &&
-          !conversation_.thinking) {
-        write_block_opening(kVersion, &out_);
-      }
-    }
+    write_answer_opening();
     return std::move(out_).finish();
   }
 
  private:
-  bool ends_in_prefix() const {
-    return !turns_.empty() && turns_.back().role == Role::kAssistant && turns_.back().only().prefix;
-  }
-
   void write_turn(size_t i) {
     const Turn& turn = turns_[i];
     const bool is_system = turn.role == Role::kSystem;
@@ -81,51 +53,35 @@ class Renderer {
         write_system(turn, i == 0);
         break;
       case Role::kUser:
-        write_opener(i);
+        write_opener(follows_user_or_tool(i));
         write_user(turn);
         break;
       case Role::kTool:
-        write_opener(i);
-        out_.text("<tool_result>");
-        out_.content(turn.only());
-        out_.text("</tool_result>");
+        write_opener(follows_user_or_tool(i));
+        write_result(turn);
         break;
       case Role::kLatestReminder:
-        out_.control(tokens_.latest_reminder);
-        out_.content(turn.only());
+        write_reminder(turn);
         break;
       case Role::kAssistant:
-        write_assistant(turn.only(), i);
+        write_assistant(turn.only(), shows_reasoning(turn.only(), i), turn.only().prefix,
+                        /*sorts_calls=*/false);
         break;
     }
   }
 
   void write_system(const Turn& turn, bool is_first) {
     for (const InputMessage* message : turn.messages) out_.content(*message);
-    if (is_first && lists_tools_) {
-      out_.text("\n\n");
-      write_tool_section(conversation_.tools, kVersion, &out_);
-    }
-    if (is_first && has_format_) {
-      out_.text("\n\n");
-      write_format_section(conversation_.response_format, kVersion, &out_);
-    }
+    if (is_first) write_sections();
     for (const InputMessage* message : turn.messages) {
       if (message->tools.empty()) continue;
       out_.text("\n\n### Updated Tool Schemas\n\n");
-      write_tool_schemas(message->tools, kVersion, &out_);
+      write_tool_schemas(message->tools, version_, &out_);
     }
   }
 
-  // What stands before the text of a user or tool turn.
-  void write_opener(size_t i) {
-    const bool goes_on =
-        i > 0 && (turns_[i - 1].role == Role::kUser || turns_[i - 1].role == Role::kTool);
-    if (goes_on) {
-      out_.text("\n\n");
-    } else {
-      out_.control(tokens_.user);
-    }
+  bool follows_user_or_tool(size_t i) const {
+    return i > 0 && (turns_[i - 1].role == Role::kUser || turns_[i - 1].role == Role::kTool);
   }
 
   void write_user(const Turn& turn) {
@@ -151,33 +107,7 @@ class Renderer {
     return true;
   }
 
-  void write_assistant(const InputMessage& message, size_t i) {
-    out_.control(tokens_.assistant);
-    const bool shows = shows_reasoning(message, i);
-    if (shows) {
-      out_.control(tokens_.think_begin);
-      out_.text(message.reasoning_content.value_or(""));
-    }
-    // A prefix that has no answer yet goes on with the reasoning.
-    if (!(message.prefix && shows && message.content.empty())) {
-      out_.control(tokens_.think_end);
-      out_.content(message);
-    }
-    if (!message.tool_calls.empty()) {
-      out_.text("\n\n");
-      write_call_block(calls_of(message, /*sorted_by_id=*/false), kVersion, &out_);
-    }
-    if (!message.prefix) out_.control(tokens_.end_of_sentence);
-  }
-
-  const Conversation& conversation_;
   const RenderOptions& options_;
-  const SpecialTokens& tokens_;
-  PromptWriter out_;
-  std::vector<Turn> turns_;
-  bool lists_tools_;
-  bool offers_tools_;
-  bool has_format_ = false;
   size_t last_user_ = 0;
 };
 
