@@ -136,6 +136,8 @@ std::vector<KernelCase<LinearArgs>> int8_cases() {
   for (const int64_t cols : {32, 96, 128, 160, 256, 544, 1024, 1056, 2304, 5120}) {
     for (const int64_t tokens : {1, 4, 7, 8, 11}) add(tokens, cols, {{kFp8, 41}, {kFp4, 37}});
   }
+  // More columns than are packed at a time.
+  for (const int64_t tokens : {4, 8}) add(tokens, 8224, {{kFp8, 35}, {kFp4, 19}});
   // More tokens than a tile has, than a slab has; many rows, so that threads share.
   add(64, 1280, {{kFp8, 64}, {kFp4, 64}});
   add(197, 256, {{kFp4, 65}});

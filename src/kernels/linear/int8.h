@@ -30,9 +30,9 @@ inline constexpr int64_t kGroupCols = 32;
 // Columns unpacked at a time: 32 rows of them are 16 KB (fp4) or 32 KB (fp8), in L1.
 inline constexpr int64_t kInt8TileCols = 512;
 inline constexpr int64_t kInt8TileTokens = 144;
-// Scales of fp4 groups are below 2^104 in any sound file; beyond, tiles give infinities where
-// products of up to so many tokens do not.
-inline constexpr int64_t kMaxInt8DotTokens = 3;
+// Scales of fp4 groups are below 2^104 in any sound file; beyond, products of 4 and more tokens may
+// give infinities where those of fewer do not.
+inline constexpr int64_t kMaxInt8DotTokens = 8;
 
 // An e4m3 code in units of 2^-6; NaN codes read as 480, their place in the number line.
 constexpr int16_t e4m3_units(uint8_t code) {
@@ -114,8 +114,10 @@ struct Int8TileProduct {
 };
 
 struct Int8Kernels {
-  const LaneKernels* lanes;   // what does not depend on the numerics
-  int64_t max_direct_tokens;  // so many go through `dot`, <= kMaxInt8DotTokens; 0: there is none
+  const LaneKernels* lanes;  // what does not depend on the numerics
+  // So many go through `dot`, at most kMaxInt8DotTokens; 0: there is none.
+  int64_t max_direct_tokens;
+  int64_t max_direct_e4m3_tokens;  // of RowForm::kE4m3Fp4
 
   // 32 values to the codes, scale and offset of a group of out's first row.
   void (*quantize)(const float* x, RowForm form, const Int8Rows& out, int64_t group);

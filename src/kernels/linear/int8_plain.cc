@@ -138,6 +138,7 @@ void multiply(const Int8TileProduct& p) {
 const Int8Kernels& plain_int8() {
   static const Int8Kernels kKernels = {.lanes = &plain_lanes(),
                                        .max_direct_tokens = 0,
+                                       .max_direct_e4m3_tokens = 0,
                                        .quantize = quantize,
                                        .quantize_row = quantize_row,
                                        .dot = nullptr,

@@ -77,7 +77,7 @@ void int8_product(const Int8Kernels& kernels, const WeightMatrix& w, int64_t fir
                   const Int8Rows& x, int64_t tokens, std::byte* tile, float* block_y, float* y,
                   int64_t y_stride) {
   const int64_t rows = std::min(end, w.rows) - first;
-  if (tokens <= kernels.max_direct_tokens) {
+  if (tokens <= (x.low != nullptr ? kernels.max_direct_e4m3_tokens : kernels.max_direct_tokens)) {
     kernels.dot({.w = &w, .first = first, .rows = rows}, x, tokens, y, y_stride);
     return;
   }

@@ -1,4 +1,4 @@
-// The integer tile product with AMX, for 4 tokens and more; fewer are read straight from the stored
+// The integer tile product with AMX, for 9 tokens and more; fewer are read straight from the stored
 // rows as with AVX-512.
 //
 // Limit: a tile product has 32 columns, one group, so half of the unit's depth: 32 tokens by 32
@@ -186,6 +186,7 @@ void multiply(const Int8TileProduct& p) {
 Int8Kernels table(void (*product)(const Int8TileProduct&)) {
   return {.lanes = &avx512_lanes(),
           .max_direct_tokens = kMaxInt8DotTokens,
+          .max_direct_e4m3_tokens = kAvx512RowTokens,
           .quantize = quantize_avx512,
           .quantize_row = quantize_row_avx512,
           .dot = dot_int8_avx512,

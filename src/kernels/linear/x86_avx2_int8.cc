@@ -329,7 +329,8 @@ void multiply(const Int8TileProduct& p) {
 
 const Int8Kernels& avx2_int8() {
   static const Int8Kernels kKernels = {.lanes = &avx2_lanes(),
-                                       .max_direct_tokens = kMaxInt8DotTokens,
+                                       .max_direct_tokens = kYmmDotTokens,
+                                       .max_direct_e4m3_tokens = kYmmDotTokens,
                                        .quantize = quantize,
                                        .quantize_row = quantize_row,
                                        .dot = dot_int8_avx2,

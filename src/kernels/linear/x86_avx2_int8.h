@@ -16,6 +16,8 @@ inline constexpr int64_t kYmmFp4GroupBytes = 8 * kYmmStepBytes;
 inline constexpr int64_t kYmmFp8GroupBytes = 16 * kYmmStepBytes;
 inline constexpr int64_t kYmmScaleOffset = kBlockRows * kInt8TileCols;
 
+// Up to kYmmDotTokens tokens.
+inline constexpr int64_t kYmmDotTokens = 3;
 void dot_int8_avx2(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                    int64_t y_stride);
 

@@ -307,7 +307,7 @@ void dot_tokens(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_st
 
 void dot_int8_avx2(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                    int64_t y_stride) {
-  static_assert(kMaxInt8DotTokens == 3);
+  static_assert(kYmmDotTokens == 3);
   switch (tokens) {
     case 1:
       return dot_tokens<1>(run, x, y, y_stride);

@@ -1,10 +1,10 @@
-// The integer rows of `linear` with AVX-512 VNNI: the tile product for 4 tokens and more.
+// The integer rows of `linear` with AVX-512 VNNI: the tile product for 9 tokens and more, of e4m3
+// x for 4.
 //
 // Limit of the tile product: vpdpbusd, two a cycle.  A group of 32 columns by 32 rows takes a token
 // 16 of them a plane (fp4 one, fp8 two), and 2 (fp4) or 3 (fp8, its scale folded into that of x)
 // operations a vector of 16 rows to go on in fp32: at most 0.80 or 0.84 of the units' peak.  e4m3
-// x takes two planes, too, or three, and 4 operations: 0.80.  With 8 tokens unpacking takes as long
-// as the products.
+// x takes two planes, too, or three, and 4 operations: 0.80.
 #include "kernels/linear/x86_avx512_int8.h"
 
 #include <immintrin.h>
@@ -18,7 +18,6 @@ namespace fathom::kernels {
 namespace {
 
 constexpr int kTokens = 6;
-constexpr int kMostTokens = 8;  // with sums between groups in memory
 constexpr int kVectors = kBlockRows / 16;
 static_assert(2 * kTokens * kVectors + kVectors + 2 <= 32, "accumulators live in registers");
 constexpr int64_t kTileGroups = kInt8TileCols / kGroupCols;
@@ -144,12 +143,6 @@ enum class Operands {
   kFp4E4m3  // x in two bytes, or three
 };
 
-// Sums of kFp4 groups start with the bits of kMagic, so that read as fp32 they are kMagic + sum: a
-// conversion and a product by the weight's scale then are one exact multiply-add.  |sum| <= 12 x
-// 127 x 32 < 2^22.
-constexpr float kMagic = 0x1.8p23f;
-constexpr int32_t kMagicBits = 0x4b400000;
-
 // What a call of multiply_tokens makes of the scales and offsets of its tokens.
 template <Operands kOperands, int T>
 struct TokenGroups {
@@ -188,115 +181,120 @@ struct TokenGroups {
   }
 };
 
-// T tokens by the tile's rows.  The folds over I = t * kVectors + v keep the accumulators in
-// registers, where g++ 12 would leave an array indexed by loops in memory.  More than kTokens need
-// all registers for the sums of a group: theirs lie in y.
-template <Operands kOperands, int T, size_t... I>
-void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequence<I...>) {
-  constexpr bool kFp8 = kOperands == Operands::kFp8;
-  constexpr bool kInMemory = T > kTokens;
-  const Int8Rows x = p.x.from(token);
-  const int64_t first_group = p.col / kGroupCols, groups = p.cols / kGroupCols;
-  const bool last = p.col + p.cols == p.block->cols;
-  float* y = p.y + token * kBlockRows;
-  const auto* scales = reinterpret_cast<const float*>(p.tile + kScaleOffset);
-  const TokenGroups<kOperands, T> token_groups(p, x, first_group, groups);
-  __m512 acc[sizeof...(I)];
-  if (p.col == 0) {
-    ((acc[I] = _mm512_setzero_ps()), ...);
-    if (kInMemory) (_mm512_store_ps(y + 16 * I, acc[I]), ...);
-  } else if (!kInMemory) {
-    ((acc[I] = _mm512_load_ps(y + 16 * I)), ...);
-  }
-  const int64_t lines_a_group = kFp8 ? kBlockRows / 2 : kBlockRows / 4;
-  for (int64_t g = 0; g < groups; ++g) {
-    if (token == 0) {
-      // A share of the stored bytes of the next tile.  To L2: L1 has too few fetches under way.
-      const int64_t line = g * lines_a_group;
-      for (int64_t i = line; i < line + lines_a_group; ++i) {
-        _mm_prefetch(reinterpret_cast<const char*>(p.ahead + i % kBlockRows * p.ahead_stride +
-                                                   i / kBlockRows * 64),
-                     _MM_HINT_T1);
-      }
-    }
-    const std::byte* w = p.tile + g * (kFp8 ? 2 : 1) * kPlaneBytes;
-    const int64_t place = p.col + g * kGroupCols;
-    __m512i sum[sizeof...(I)];
-    ((sum[I] = _mm512_set1_epi32(token_groups.start[I / kVectors][g])), ...);
-    const auto plane = [&](const std::byte* rows, const int8_t* code)
-        __attribute__((always_inline)) {
-      // Or the compiler keeps the x of one plane for the next: in memory, for want of registers.
-      // Volatile, since it takes two such statements on the same pointer for one.
-      __asm__ volatile("" : "+r"(code));
+// sum[t * kVectors + v] += a plane of a group's weights by the codes of T tokens.  The folds over I
+// = t * kVectors + v keep sums in registers, where g++ 12 would leave an array indexed by loops in
+// memory.
+template <size_t... I>
+inline __attribute__((always_inline)) void add_plane(const std::byte* rows, const int8_t* code,
+                                                     int64_t code_stride,
+                                                     __m512i (&sum)[sizeof...(I)],
+                                                     std::index_sequence<I...>) {
+  // Or the compiler keeps the x of one plane for the next: in memory, for want of registers.
+  // Volatile, since it takes two such statements on the same pointer for one.
+  __asm__ volatile("" : "+r"(code));
 #pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) {
-        const __m512i w0 = _mm512_load_si512(rows + k * 128);
-        const __m512i w1 = _mm512_load_si512(rows + k * 128 + 64);
-        const auto token_step = [&](auto t) __attribute__((always_inline)) {
-          int32_t four;
-          __builtin_memcpy(&four, code + int64_t{t} * x.code_stride + 4 * k, 4);
-          const __m512i xt = _mm512_set1_epi32(four);
-          sum[2 * t] = _mm512_dpbusd_epi32(sum[2 * t], w0, xt);
-          sum[2 * t + 1] = _mm512_dpbusd_epi32(sum[2 * t + 1], w1, xt);
-        };
-        const auto step = [&](auto i) __attribute__((always_inline)) {
-          if constexpr (i % kVectors == 0) {
-            token_step(std::integral_constant<size_t, i / kVectors>());
-          }
-        };
-        (step(std::integral_constant<size_t, I>()), ...);
-      }
+  for (int k = 0; k < 8; ++k) {
+    const __m512i w0 = _mm512_load_si512(rows + k * 128);
+    const __m512i w1 = _mm512_load_si512(rows + k * 128 + 64);
+    const auto token_step = [&](auto t) __attribute__((always_inline)) {
+      int32_t four;
+      __builtin_memcpy(&four, code + int64_t{t} * code_stride + 4 * k, 4);
+      const __m512i xt = _mm512_set1_epi32(four);
+      sum[2 * t] = _mm512_dpbusd_epi32(sum[2 * t], w0, xt);
+      sum[2 * t + 1] = _mm512_dpbusd_epi32(sum[2 * t + 1], w1, xt);
     };
-    plane(w, x.code + place);
-    __m512 unit_of_sums = _mm512_set1_ps(1.0f);
-    if constexpr (kFp8) {
-      ((sum[I] = _mm512_slli_epi32(sum[I], 8)), ...);
-      plane(w + kPlaneBytes, x.code + place);
-    } else if constexpr (kOperands == Operands::kFp4E4m3) {
-      ((sum[I] =
-            _mm512_shldi_epi32(sum[I], _mm512_set1_epi32(token_groups.rest[I / kVectors][g]), 8)),
-       ...);
-      plane(w, x.low + place);
-      if ((token_groups.fine_groups >> g & 1) != 0) {
-        ((sum[I] = _mm512_shldi_epi32(
-              sum[I], _mm512_set1_epi32(token_groups.fine_rest[I / kVectors][g]), 3)),
-         ...);
-        plane(w, x.fine + place);
-        unit_of_sums = _mm512_set1_ps(0.125f);
-      }
-    }
-    __m512 ws[kVectors] = {_mm512_load_ps(scales + g * kBlockRows),
-                           _mm512_load_ps(scales + g * kBlockRows + 16)};
-    if constexpr (kOperands == Operands::kFp4E4m3) {
-      for (__m512& s : ws) s = _mm512_mul_ps(s, unit_of_sums);
-    }
-    const auto finish = [&](auto i) __attribute__((always_inline)) {
-      constexpr size_t t = i / kVectors, v = i % kVectors;
-      __m512 f;
-      if constexpr (kFp8) {
-        f = _mm512_cvtepi32_ps(sum[i]);
-      } else if constexpr (kOperands == Operands::kFp4E4m3) {
-        f = _mm512_mul_ps(_mm512_cvtepi32_ps(sum[i]), ws[v]);
-      } else {
-        const __m512 minus = _mm512_mul_ps(ws[v], _mm512_set1_ps(-kMagic));
-        f = _mm512_fmadd_ps(_mm512_castsi512_ps(sum[i]), ws[v], minus);
-      }
-      const __m512 xs = _mm512_set1_ps(token_groups.scale[t][g]);
-      if constexpr (kInMemory) {
-        _mm512_store_ps(y + 16 * i, _mm512_fmadd_ps(f, xs, _mm512_load_ps(y + 16 * i)));
-      } else {
-        acc[i] = _mm512_fmadd_ps(f, xs, acc[i]);
-      }
+    const auto step = [&](auto i) __attribute__((always_inline)) {
+      if constexpr (i % kVectors == 0) token_step(std::integral_constant<size_t, i / kVectors>());
     };
-    (finish(std::integral_constant<size_t, I>()), ...);
+    (step(std::integral_constant<size_t, I>()), ...);
   }
-  if (kInMemory && !last) return;
-  const __m512 unit = _mm512_set1_ps(!last ? 1.0f : kFp8 ? 0x1p-6f : 0.5f);
-  const auto put = [&](auto i) __attribute__((always_inline)) {
-    const __m512 sums = kInMemory ? _mm512_load_ps(y + 16 * i) : acc[i];
-    _mm512_store_ps(y + 16 * i, _mm512_mul_ps(sums, unit));
+}
+
+// sum = the sums of group g of the tile.  Returns their unit.
+template <Operands kOperands, int T, size_t... I>
+inline __attribute__((always_inline)) float sum_group(const Int8TileProduct& p, const Int8Rows& x,
+                                                      const TokenGroups<kOperands, T>& tokens,
+                                                      int64_t g, __m512i (&sum)[sizeof...(I)],
+                                                      std::index_sequence<I...> all) {
+  constexpr bool kFp8 = kOperands == Operands::kFp8;
+  const std::byte* w = p.tile + g * (kFp8 ? 2 : 1) * kPlaneBytes;
+  const int64_t place = p.col + g * kGroupCols;
+  ((sum[I] = _mm512_set1_epi32(tokens.start[I / kVectors][g])), ...);
+  add_plane(w, x.code + place, x.code_stride, sum, all);
+  if constexpr (kFp8) {
+    ((sum[I] = _mm512_slli_epi32(sum[I], 8)), ...);
+    add_plane(w + kPlaneBytes, x.code + place, x.code_stride, sum, all);
+  } else if constexpr (kOperands == Operands::kFp4E4m3) {
+    // What bits are shifted in are those of the offset.
+    const auto shift = [&](const auto& rest, auto bits) __attribute__((always_inline)) {
+      ((sum[I] = _mm512_shldi_epi32(sum[I], _mm512_set1_epi32(rest[I / kVectors][g]), bits)), ...);
+    };
+    shift(tokens.rest, std::integral_constant<int, 8>());
+    add_plane(w, x.low + place, x.code_stride, sum, all);
+    if ((tokens.fine_groups >> g & 1) != 0) {
+      shift(tokens.fine_rest, std::integral_constant<int, 3>());
+      add_plane(w, x.fine + place, x.code_stride, sum, all);
+      return 0.125f;
+    }
+  }
+  return 1.0f;
+}
+
+// acc goes on with the sums of group g.
+template <Operands kOperands, int T, size_t... I>
+inline __attribute__((always_inline)) void finish_group(
+    const Int8TileProduct& p, const TokenGroups<kOperands, T>& tokens, int64_t g, float unit,
+    const __m512i (&sum)[sizeof...(I)], __m512 (&acc)[sizeof...(I)], std::index_sequence<I...>) {
+  const auto* scales = reinterpret_cast<const float*>(p.tile + kScaleOffset) + g * kBlockRows;
+  __m512 ws[kVectors] = {_mm512_load_ps(scales), _mm512_load_ps(scales + 16)};
+  if constexpr (kOperands == Operands::kFp4E4m3) {
+    for (__m512& s : ws) s = _mm512_mul_ps(s, _mm512_set1_ps(unit));
+  }
+  const auto finish = [&](auto i) __attribute__((always_inline)) {
+    constexpr size_t t = i / kVectors, v = i % kVectors;
+    __m512 f;
+    if constexpr (kOperands == Operands::kFp8) {
+      f = _mm512_cvtepi32_ps(sum[i]);
+    } else if constexpr (kOperands == Operands::kFp4E4m3) {
+      f = _mm512_mul_ps(_mm512_cvtepi32_ps(sum[i]), ws[v]);
+    } else {
+      const __m512 minus = _mm512_mul_ps(ws[v], _mm512_set1_ps(-kMagic));
+      f = _mm512_fmadd_ps(_mm512_castsi512_ps(sum[i]), ws[v], minus);
+    }
+    acc[i] = _mm512_fmadd_ps(f, _mm512_set1_ps(tokens.scale[t][g]), acc[i]);
   };
-  (put(std::integral_constant<size_t, I>()), ...);
+  (finish(std::integral_constant<size_t, I>()), ...);
+}
+
+// A share of the stored bytes of the next tile.  To L2: L1 has too few fetches under way.
+inline __attribute__((always_inline)) void prefetch_ahead(const Int8TileProduct& p, int64_t g,
+                                                          int64_t lines_a_group) {
+  for (int64_t i = g * lines_a_group; i < (g + 1) * lines_a_group; ++i) {
+    _mm_prefetch(reinterpret_cast<const char*>(p.ahead + i % kBlockRows * p.ahead_stride +
+                                               i / kBlockRows * 64),
+                 _MM_HINT_T1);
+  }
+}
+
+// T tokens by the tile's rows.
+template <Operands kOperands, int T, size_t... I>
+void multiply_tokens(const Int8TileProduct& p, int64_t token, std::index_sequence<I...> all) {
+  constexpr bool kFp8 = kOperands == Operands::kFp8;
+  const Int8Rows x = p.x.from(token);
+  const int64_t groups = p.cols / kGroupCols;
+  float* y = p.y + token * kBlockRows;
+  const TokenGroups<kOperands, T> tokens(p, x, p.col / kGroupCols, groups);
+  __m512 acc[sizeof...(I)];
+  ((acc[I] = p.col == 0 ? _mm512_setzero_ps() : _mm512_load_ps(y + 16 * I)), ...);
+  for (int64_t g = 0; g < groups; ++g) {
+    if (token == 0) prefetch_ahead(p, g, kFp8 ? kBlockRows / 2 : kBlockRows / 4);
+    __m512i sum[sizeof...(I)];
+    const float unit = sum_group(p, x, tokens, g, sum, all);
+    finish_group(p, tokens, g, unit, sum, acc, all);
+  }
+  const bool last = p.col + p.cols == p.block->cols;
+  const __m512 unit = _mm512_set1_ps(!last ? 1.0f : kFp8 ? 0x1p-6f : 0.5f);
+  (_mm512_store_ps(y + 16 * I, _mm512_mul_ps(acc[I], unit)), ...);
 }
 
 template <Operands kOperands, int T>
@@ -307,10 +305,10 @@ void multiply_some(const Int8TileProduct& p, int64_t token) {
 template <Operands kO>
 void multiply_all(const Int8TileProduct& p) {
   using Multiply = void (*)(const Int8TileProduct&, int64_t);
-  static constexpr Multiply kMultiply[kMostTokens] = {
-      multiply_some<kO, 1>, multiply_some<kO, 2>, multiply_some<kO, 3>, multiply_some<kO, 4>,
-      multiply_some<kO, 5>, multiply_some<kO, 6>, multiply_some<kO, 7>, multiply_some<kO, 8>};
-  const int64_t parts = p.tokens <= kMostTokens ? 1 : (p.tokens + kTokens - 1) / kTokens;
+  static constexpr Multiply kMultiply[kTokens] = {multiply_some<kO, 1>, multiply_some<kO, 2>,
+                                                  multiply_some<kO, 3>, multiply_some<kO, 4>,
+                                                  multiply_some<kO, 5>, multiply_some<kO, 6>};
+  const int64_t parts = (p.tokens + kTokens - 1) / kTokens;
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t token = p.tokens * part / parts;
     kMultiply[p.tokens * (part + 1) / parts - token - 1](p, token);
@@ -344,6 +342,7 @@ void unpack_int8_amx(const RowBlock& block, int64_t col, int64_t cols, std::byte
 const Int8Kernels& avx512_int8() {
   static const Int8Kernels kKernels = {.lanes = &avx512_lanes(),
                                        .max_direct_tokens = kMaxInt8DotTokens,
+                                       .max_direct_e4m3_tokens = kAvx512RowTokens,
                                        .quantize = quantize_avx512,
                                        .quantize_row = quantize_row_avx512,
                                        .dot = dot_int8_avx512,

@@ -13,6 +13,10 @@ void quantize_avx512(const float* x, RowForm form, const Int8Rows& out, int64_t 
 void quantize_row_avx512(const Bf16* x, int64_t cols, RowForm form, const Int8Rows& out);
 void dot_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                      int64_t y_stride);
+// The same for kAvx512RowTokens + 1 to kMaxInt8DotTokens tokens.
+void dot_few_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
+                         int64_t y_stride);
+inline constexpr int64_t kAvx512RowTokens = 3;
 // A tile for vpdpbusd: bytes [groups][planes][8][kBlockRows][4], 4 columns of a row in a dword.
 // fp4: one plane, the value in halves + 12, and then fp32 scales [groups][kBlockRows] at
 // kScaleOffset. fp8: the value in units + 2^15 as its high and its low byte.
@@ -23,6 +27,12 @@ void unpack_int8_amx(const RowBlock& block, int64_t col, int64_t cols, std::byte
 inline constexpr int64_t kPlaneBytes = 8 * kBlockRows * 4;  // of a group
 inline constexpr int64_t kScaleOffset = kBlockRows * kInt8TileCols;
 
+// Sums of int8 by fp4 groups start with the bits of kMagic, so that read as fp32 they are kMagic +
+// sum: a conversion and a product by the weight's scale then are one exact multiply-add.  |sum| <=
+// 12 x 127 x 32 < 2^22.
+inline constexpr float kMagic = 0x1.8p23f;
+inline constexpr int32_t kMagicBits = 0x4b400000;
+
 }  // namespace fathom::kernels
 
 #if defined(__AVX512F__)  // so that the header also compiles alone, for the baseline
@@ -30,6 +40,10 @@ inline constexpr int64_t kScaleOffset = kBlockRows * kInt8TileCols;
 #include <immintrin.h>
 
 namespace fathom::kernels {
+
+static inline __mmask64 first_bytes(int64_t n) {
+  return n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
+}
 
 // 16 entries four times: vpermb then needs no masking of the other nibble.
 static inline __m512i e2m1_bytes(int bias) {
@@ -72,6 +86,18 @@ static inline __m512i few_scales(const uint8_t* first, __m512i at, int64_t group
     for (int64_t g = 0; g < groups; ++g) words[i] |= uint32_t{first[place[i] + g]} << (8 * g);
   }
   return _mm512_load_si512(words);
+}
+
+// Vectors as rows of four 128-bit lanes, transposed.
+static inline void transpose_lanes(__m512i& v0, __m512i& v1, __m512i& v2, __m512i& v3) {
+  const __m512i a = _mm512_shuffle_i32x4(v0, v1, 0x44);
+  const __m512i b = _mm512_shuffle_i32x4(v2, v3, 0x44);
+  const __m512i c = _mm512_shuffle_i32x4(v0, v1, 0xee);
+  const __m512i d = _mm512_shuffle_i32x4(v2, v3, 0xee);
+  v0 = _mm512_shuffle_i32x4(a, b, 0x88);
+  v1 = _mm512_shuffle_i32x4(a, b, 0xdd);
+  v2 = _mm512_shuffle_i32x4(c, d, 0x88);
+  v3 = _mm512_shuffle_i32x4(c, d, 0xdd);
 }
 
 // Four ue8m0 bytes of each of 16 rows; scale[g] of each as fp32.

@@ -2,10 +2,10 @@
 //
 // Limit: DRAM up to 2 or 3 tokens.  64 bytes take about 14 (fp4) or 11 (fp8) vector operations for
 // one token, two a cycle: 6 to 7 cycles, against some 12 cycles at 16 GB/s a core.  A further token
-// adds about 5; from 4 tokens on it costs less to unpack a tile (x86_avx512_int8.cc).
+// adds about 5; from 4 tokens on x86_avx512_int8_few.cc costs less.
 //
 // DRAM gives its full rate to many streams only: a run of rows is cut in 16 parts that are read
-// side by side, with a prefetch 1 KB ahead, which goes from a row of a part to the next.
+// side by side, with a prefetch 512 bytes ahead, which goes from a row of a part to the next.
 //
 // 16 rows by 128 columns at a time: a row gives a vector with 4 partial sums of each of 4 groups;
 // shuffles and adds of 16 of them leave a vector of 16 rows for every group.
@@ -18,13 +18,11 @@
 namespace fathom::kernels {
 namespace {
 
-constexpr int64_t kPrefetchBytes = 1024;
+constexpr int64_t kPrefetchBytes = 512;
 
 inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
   prefetch(p + kPrefetchBytes);
 }
-
-__mmask64 first_bytes(int64_t n) { return n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1; }
 
 // x for 128 columns: T codes, a token or one of its bytes each.
 template <int T>
@@ -124,18 +122,6 @@ __m512i fold_rows(__m512i r0, __m512i r1, __m512i r2, __m512i r3) {
   return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
 
-// [rows 4 q .. 4 q + 3] of groups 0 .. 3 in v[q] to the 16 rows of group g in v[g].
-void rows_of_groups(__m512i (&v)[4]) {
-  const __m512i a = _mm512_shuffle_i32x4(v[0], v[1], 0x44);
-  const __m512i b = _mm512_shuffle_i32x4(v[2], v[3], 0x44);
-  const __m512i c = _mm512_shuffle_i32x4(v[0], v[1], 0xee);
-  const __m512i d = _mm512_shuffle_i32x4(v[2], v[3], 0xee);
-  v[0] = _mm512_shuffle_i32x4(a, b, 0x88);
-  v[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
-  v[2] = _mm512_shuffle_i32x4(c, d, 0x88);
-  v[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
-}
-
 // Rows of a run that are read together.
 struct SixteenRows {
   const uint8_t* w[16];
@@ -207,7 +193,10 @@ inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const 
   }
   const __m512i words = rows.scales(group, groups);
 #pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) rows_of_groups(sums[t]);
+  for (int t = 0; t < T; ++t) {
+    // [rows 4 q .. 4 q + 3] of groups 0 .. 3 in [q] to the 16 rows of group g in [g].
+    transpose_lanes(sums[t][0], sums[t][1], sums[t][2], sums[t][3]);
+  }
 #pragma GCC unroll 4
   for (int g = 0; g < 4; ++g) {
     if (g >= groups) break;
@@ -287,14 +276,16 @@ void dot_tokens(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_st
 
 void dot_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                      int64_t y_stride) {
-  static_assert(kMaxInt8DotTokens == 3);
+  static_assert(kAvx512RowTokens == 3);
   switch (tokens) {
     case 1:
       return dot_tokens<1>(run, x, y, y_stride);
     case 2:
       return dot_tokens<2>(run, x, y, y_stride);
-    default:
+    case 3:
       return dot_tokens<3>(run, x, y, y_stride);
+    default:
+      return dot_few_int8_avx512(run, x, tokens, y, y_stride);
   }
 }
 
