@@ -3,9 +3,9 @@
 // Limit: DRAM for fp4 and one token: 32 bytes take about 15 vector operations, two to three a
 // cycle. fp8 takes twice as many, most of them to widen a code, and stays at half of that rate.
 //
-// A run of rows is cut in 8 parts that are read side by side, with a prefetch 1 KB ahead.  8 rows
-// by 64 columns at a time: a row gives a vector with 4 partial sums of each of 2 groups; shuffles
-// and adds of 8 of them leave a vector of 8 rows for each group.
+// A run of rows is cut in 8 parts that are read side by side, with a prefetch 512 bytes ahead.  8
+// rows by 64 columns at a time: a row gives a vector with 4 partial sums of each of 2 groups;
+// shuffles and adds of 8 of them leave a vector of 8 rows for each group.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace fathom::kernels {
 namespace {
 
-constexpr int64_t kPrefetchBytes = 1024;
+constexpr int64_t kPrefetchBytes = 512;
 constexpr int64_t kStep = 64;  // columns
 
 inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
@@ -175,17 +175,22 @@ __m256i fold_rows(const __m256i& r0, const __m256i& r1, const __m256i& r2, const
 }
 
 // Rows of a run that are read together.
-struct EightRows {
+struct RunRows {
+  static constexpr int64_t kRows = 8;
   const uint8_t* w[8];
   const uint8_t* scale[8];
 
-  EightRows(const Int8RowRun& run, int64_t part, int64_t turn) {
+  RunRows(const Int8RowRun& run, int64_t part, int64_t turn) {
     const int64_t groups = run.w->cols / kGroupCols, bytes = stored_row_bytes(*run.w);
     const bool fp4 = is_fp4(*run.w);
     for (int i = 0; i < 8; ++i) {
       const int64_t row = std::min(run.first + run.rows - 1, run.first + i * part + turn);
       w[i] = run.w->data + row * bytes;
       scale[i] = run.w->scale + (fp4 ? row : row / kBlockRows) * groups;
+      // The scales of the row two turns ahead; those of fp8 stay in L1 for 32 rows.
+      for (int64_t line = 0; fp4 && line < groups; line += 64) {
+        prefetch(scale[i] + 2 * groups + line);
+      }
     }
   }
 
@@ -201,7 +206,7 @@ struct EightRows {
 
 // acc of T tokens goes on with group `group` of 8 rows.
 template <int kCodes, bool kHasOffset, int T>
-void add_group(const __m256i (&sum)[T], const EightRows& rows, const Int8Rows& x, int64_t group,
+void add_group(const __m256i (&sum)[T], const RunRows& rows, const Int8Rows& x, int64_t group,
                __m256 (&acc)[T]) {
   __m256 scale = rows.scales(group);
   if (kCodes == 3) scale = _mm256_mul_ps(scale, _mm256_set1_ps(0.125f));
@@ -221,7 +226,7 @@ void add_group(const __m256i (&sum)[T], const EightRows& rows, const Int8Rows& x
 
 // acc of T tokens goes on with columns [col, col + 64), less at the end.
 template <class Row, int T>
-inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const EightRows& rows,
+inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const RunRows& rows,
                                                        int64_t cols, const Int8Rows& x, int64_t col,
                                                        __m256 (&acc)[T]) {
   constexpr int kCodes = Row::kCodes;
@@ -256,66 +261,19 @@ inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const 
   add_group<kCodes, Row::kHasOffset>(sum, rows, x, col / kGroupCols + 1, acc);
 }
 
-template <class Row, int T>
-void dot_turn(const Row& kernel, const EightRows& rows, int64_t cols, const Int8Rows& x,
-              __m256 (&acc)[T]) {
-  for (int64_t col = 0; col < cols; col += kStep) {
-    if constexpr (Row::kCodes == 2) {
-      uint32_t fine = 0;
-      for (int t = 0; t < T; ++t) {
-        const uint8_t* flags = x.has_fine + t * x.group_stride + col / kGroupCols;
-        fine |= flags[0] | uint32_t{flags[1]};  // 0 behind the last group
-      }
-      if (fine != 0) {
-        dot_columns<Fp4Row<3>, T>({}, rows, cols, x, col, acc);
-        continue;
-      }
-    }
-    dot_columns<Row, T>(kernel, rows, cols, x, col, acc);
-  }
+using Sums = __m256;
+void store_sums(__m256 sums, float unit, float* out) {
+  _mm256_store_ps(out, _mm256_mul_ps(sums, _mm256_set1_ps(unit)));
 }
 
-template <class Row, int T>
-void dot_run(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_stride) {
-  const Row kernel;
-  const int64_t part = (run.rows + 7) / 8;
-  for (int64_t turn = 0; turn < part; ++turn) {
-    __m256 acc[T] = {};
-    dot_turn<Row, T>(kernel, EightRows(run, part, turn), run.w->cols, x, acc);
-    for (int t = 0; t < T; ++t) {
-      alignas(32) float out[8];
-      _mm256_store_ps(out, _mm256_mul_ps(acc[t], _mm256_set1_ps(Row::kUnit)));
-      for (int64_t i = 0; i < 8 && i * part + turn < run.rows; ++i) {
-        y[t * y_stride + i * part + turn] = out[i];
-      }
-    }
-  }
-}
-
-template <int T>
-void dot_tokens(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_stride) {
-  if (x.low != nullptr) {
-    dot_run<Fp4Row<2>, T>(run, x, y, y_stride);
-  } else if (is_fp4(*run.w)) {
-    dot_run<Fp4Row<1>, T>(run, x, y, y_stride);
-  } else {
-    dot_run<Fp8Row, T>(run, x, y, y_stride);
-  }
-}
+#include "kernels/linear/int8_dot.inc"
 
 }  // namespace
 
 void dot_int8_avx2(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                    int64_t y_stride) {
   static_assert(kYmmDotTokens == 3);
-  switch (tokens) {
-    case 1:
-      return dot_tokens<1>(run, x, y, y_stride);
-    case 2:
-      return dot_tokens<2>(run, x, y, y_stride);
-    default:
-      return dot_tokens<3>(run, x, y, y_stride);
-  }
+  dot_rows(run, x, tokens, y, y_stride);
 }
 
 }  // namespace fathom::kernels

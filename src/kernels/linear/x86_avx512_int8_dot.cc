@@ -19,6 +19,7 @@ namespace fathom::kernels {
 namespace {
 
 constexpr int64_t kPrefetchBytes = 512;
+constexpr int64_t kStep = 128;  // columns
 
 inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
   prefetch(p + kPrefetchBytes);
@@ -123,12 +124,13 @@ __m512i fold_rows(__m512i r0, __m512i r1, __m512i r2, __m512i r3) {
 }
 
 // Rows of a run that are read together.
-struct SixteenRows {
+struct RunRows {
+  static constexpr int64_t kRows = 16;
   const uint8_t* w[16];
   const uint8_t* first_scale;
   __m512i scale_at;  // of each row behind first_scale
 
-  SixteenRows(const Int8RowRun& run, int64_t part, int64_t turn) {
+  RunRows(const Int8RowRun& run, int64_t part, int64_t turn) {
     const int64_t groups = run.w->cols / kGroupCols, bytes = stored_row_bytes(*run.w);
     const bool fp4 = is_fp4(*run.w);
     const auto scale_row = [&](int64_t row) { return (fp4 ? row : row / kBlockRows) * groups; };
@@ -161,7 +163,7 @@ struct SixteenRows {
 
 // acc of T tokens goes on with columns [col, col + 128), less at the end.
 template <class Row, int T>
-inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const SixteenRows& rows,
+inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const RunRows& rows,
                                                        int64_t cols, const Int8Rows& x, int64_t col,
                                                        __m512 (&acc)[T]) {
   const int64_t some = cols - col < 128 ? cols - col : 128;
@@ -217,76 +219,20 @@ inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const 
   }
 }
 
-template <int T>
-bool any_fine(const Int8Rows& x, int64_t group) {
-  uint32_t flags = 0;
-  for (int t = 0; t < T; ++t) {
-    uint32_t four;
-    __builtin_memcpy(&four, x.has_fine + t * x.group_stride + group, 4);
-    flags |= four;
-  }
-  return flags != 0;
+using Sums = __m512;
+void store_sums(__m512 sums, float unit, float* out) {
+  _mm512_store_ps(out, _mm512_mul_ps(sums, _mm512_set1_ps(unit)));
 }
 
-template <class Row, int T>
-void dot_turn(const Row& kernel, const SixteenRows& rows, int64_t cols, const Int8Rows& x,
-              __m512 (&acc)[T]) {
-#pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) acc[t] = _mm512_setzero_ps();
-  for (int64_t col = 0; col < cols; col += 128) {
-    if constexpr (Row::kCodes == 2) {
-      if (any_fine<T>(x, col / kGroupCols)) {
-        dot_columns<Fp4Row<3>, T>({kernel.table}, rows, cols, x, col, acc);
-        continue;
-      }
-    }
-    dot_columns<Row, T>(kernel, rows, cols, x, col, acc);
-  }
-}
-
-template <class Row, int T>
-void dot_run(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_stride) {
-  const Row kernel;
-  const int64_t part = (run.rows + 15) / 16;
-  for (int64_t turn = 0; turn < part; ++turn) {
-    __m512 acc[T];
-    dot_turn<Row, T>(kernel, SixteenRows(run, part, turn), run.w->cols, x, acc);
-    for (int t = 0; t < T; ++t) {
-      alignas(64) float out[16];
-      _mm512_store_ps(out, _mm512_mul_ps(acc[t], _mm512_set1_ps(Row::kUnit)));
-      for (int64_t i = 0; i < 16 && i * part + turn < run.rows; ++i) {
-        y[t * y_stride + i * part + turn] = out[i];
-      }
-    }
-  }
-}
-
-template <int T>
-void dot_tokens(const Int8RowRun& run, const Int8Rows& x, float* y, int64_t y_stride) {
-  if (x.low != nullptr) {
-    dot_run<Fp4Row<2>, T>(run, x, y, y_stride);
-  } else if (is_fp4(*run.w)) {
-    dot_run<Fp4Row<1>, T>(run, x, y, y_stride);
-  } else {
-    dot_run<Fp8Row, T>(run, x, y, y_stride);
-  }
-}
+#include "kernels/linear/int8_dot.inc"
 
 }  // namespace
 
 void dot_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                      int64_t y_stride) {
   static_assert(kAvx512RowTokens == 3);
-  switch (tokens) {
-    case 1:
-      return dot_tokens<1>(run, x, y, y_stride);
-    case 2:
-      return dot_tokens<2>(run, x, y, y_stride);
-    case 3:
-      return dot_tokens<3>(run, x, y, y_stride);
-    default:
-      return dot_few_int8_avx512(run, x, tokens, y, y_stride);
-  }
+  if (tokens > kAvx512RowTokens) return dot_few_int8_avx512(run, x, tokens, y, y_stride);
+  dot_rows(run, x, tokens, y, y_stride);
 }
 
 }  // namespace fathom::kernels
