@@ -43,7 +43,7 @@ function(fathom_patch file from to)
 endfunction()
 
 set(xg ${CMAKE_BINARY_DIR}/_xgrammar/xgrammar-${fathom_xgrammar_version})
-if(NOT EXISTS ${xg}/patched_7)
+if(NOT EXISTS ${xg}/patched_11)
   file(REMOVE_RECURSE ${xg})
   file(ARCHIVE_EXTRACT INPUT "${sdist}" DESTINATION ${CMAKE_BINARY_DIR}/_xgrammar
     PATTERNS "*/cpp/*" "*/include/*" "*/3rdparty/picojson/*" "*/3rdparty/dlpack/*" "*/LICENSE" "*/NOTICE" "*/PKG-INFO")
@@ -148,7 +148,13 @@ EarleyParser& parser_of(GrammarMatcher& matcher) { return *matcher.ImplPtr(); }]
   std::vector<std::pair<int32_t, int32_t>>* asked_for_ = nullptr;
   int32_t asked_for_before_ = 0;
 
+  // Steps of the parser since someone set it to 0; a byte that takes more than max_work_ is as one that may not come,
+  // and a mask that does stays incomplete: work_ then tells.
+  int64_t work_ = 0, max_work_ = std::numeric_limits<int64_t>::max();
+  bool throws_beyond_ = false;  // in a compile
+
   decltype(auto) WaitingFor(const ParserState& state) {
+    work_ += rule_id_to_completable_states_[state.rule_start_pos].data_len / 8;
     if (asked_for_ != nullptr && state.rule_start_pos < asked_for_before_) {
       const std::pair<int32_t, int32_t> list(state.rule_start_pos, state.rule_id);
       if (std::find(asked_for_->begin(), asked_for_->end(), list) == asked_for_->end()) {
@@ -159,7 +165,78 @@ EarleyParser& parser_of(GrammarMatcher& matcher) { return *matcher.ImplPtr(); }]
   }]=])
   fathom_patch(${xg}/cpp/earley_parser.cc
     [=[rule_id_to_completable_states_[state.rule_start_pos]]=] [=[WaitingFor(state)]=])
-  file(TOUCH ${xg}/patched_7)
+  # Ambiguous grammars (root ::= root root | "a") could take minutes for one token.  So work is counted (work_).
+  fathom_patch(${xg}/cpp/earley_parser.h
+    [=[  void Enqueue(const ParserState& state) {
+]=]
+    [=[  void Enqueue(const ParserState& state) {
+    ++work_;
+]=])
+  fathom_patch(${xg}/cpp/earley_parser.cc
+    [=[auto in_vec = [&](const ParserState& state_) {
+]=]
+    [=[auto in_vec = [&](const ParserState& state_) {
+        work_ += 1 + rule_id_to_completable_states_.Back().data_len / 32;
+]=])
+  fathom_patch(${xg}/cpp/earley_parser.cc
+    [=[  while (!tmp_process_state_queue_.empty()) {
+    const auto state = std::move(tmp_process_state_queue_.front());
+    tmp_process_state_queue_.pop();
+]=]
+    [=[  while (!tmp_process_state_queue_.empty()) {
+    if (work_ > max_work_) {
+      if (throws_beyond_) {
+        compile_work_left() = -1;
+        throw std::runtime_error("too much work");
+      }
+      tmp_process_state_queue_ = {};
+      rule_id_to_completable_states_.PopBack(1);
+      if (capture_tracking_) capture_event_history_.PopBack(1);
+      if (has_char_budget_rules_) char_count_history_.pop_back();
+      return false;
+    }
+    const auto state = std::move(tmp_process_state_queue_.front());
+    tmp_process_state_queue_.pop();
+]=])
+  fathom_patch(${compiler}
+    [=[    auto cur_adaptive_token_mask_cache = grammar_matcher.GetAdaptiveTokenMask(is_root_rule);
+]=]
+    [=[    auto cur_adaptive_token_mask_cache = grammar_matcher.GetAdaptiveTokenMask(is_root_rule);
+    compile_work_left() -= grammar_matcher.work_;
+]=])
+  fathom_patch(${compiler}
+    [=[        tokenizer_info_(tokenizer_info),
+        rule_level_cache_(rule_level_cache) {}]=]
+    [=[        tokenizer_info_(tokenizer_info),
+        rule_level_cache_(rule_level_cache) {
+    max_work_ = compile_work_left();
+    throws_beyond_ = true;
+  }]=])
+  fathom_patch(${xg}/cpp/earley_parser.cc
+    [=[bool EarleyParser::Advance(const uint8_t ch, bool debug_print) {
+]=]
+    [=[int64_t& compile_work_left() {
+  thread_local int64_t left = std::numeric_limits<int64_t>::max();
+  return left;
+}
+
+bool EarleyParser::Advance(const uint8_t ch, bool debug_print) {
+]=])
+  fathom_patch(${xg}/cpp/earley_parser.h
+    [=[class EarleyParser {
+]=]
+    [=[// How much work the compiles of this thread may still do (EarleyParser::work_); < 0: one did more.
+int64_t& compile_work_left();
+
+class EarleyParser {
+]=])
+  fathom_patch(${xg}/cpp/grammar_matcher.cc
+    [=[      const auto cur_token_idx = *token_it++;
+      // Check if the current token is already accepted.]=]
+    [=[      if (work_ > max_work_) break;
+      const auto cur_token_idx = *token_it++;
+      // Check if the current token is already accepted.]=])
+  file(TOUCH ${xg}/patched_11)
 endif()
 
 # A few large sources take half the time of thirty small ones.  Made by hand, because CMake's own unity

@@ -12,6 +12,7 @@
 #include "grammar/json_tree.h"
 #include "grammar/limits.h"
 #include "grammar/matcher.h"
+#include "grammar/parser_access.h"
 #include "grammar/regex.h"
 #include "grammar/schema.h"
 #include "grammar/tool_calls.h"
@@ -147,7 +148,13 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::compile(
     });
   };
   // Rules that many grammars have are kept between compiles; a few forms of repetition cannot be.
-  if (!compile_with(*compilers.keeping).ok()) FATHOM_TRY(compile_with(*compilers.forgetting));
+  int64_t& work_left = xgrammar::compile_work_left();
+  work_left = kMaxCompileWork;
+  if (!compile_with(*compilers.keeping).ok()) {
+    Status compiled = compile_with(*compilers.forgetting);
+    if (work_left < 0) return too_ambiguous().with_context(what);
+    FATHOM_TRY(std::move(compiled));
+  }
   FATHOM_ASSIGN(std::unique_ptr<Matcher> matcher, Matcher::create(out));
   std::vector<uint32_t> mask(out->vocabulary_->mask_words());
   FATHOM_TRY(matcher->fill_mask(mask));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -92,8 +91,7 @@ Status Guide::accept(int32_t token) {
   FATHOM_CHECK(num_drafts_ == 0) << num_drafts_;
   clear(positions_.front());
   if (ended() || advance(token)) return Status();
-  return Status(StatusCode::kInternal,
-                "token " + std::to_string(token) + " may not come here by the request's grammar");
+  return matcher_->refusal(token);
 }
 
 void Guide::rollback(int32_t n) {

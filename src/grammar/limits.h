@@ -21,6 +21,11 @@ inline constexpr size_t kMaxGrammarBytes = 64 << 10;
 inline constexpr size_t kMaxChoices = 2000;
 inline constexpr size_t kMaxTools = 256;
 
+// Steps of the parser, about 0.2 us each.  Masks of large schemas and wide classes take up to
+// 50,000 at 129,280 words, tokens 2,000; an ambiguous grammar takes any number.
+inline constexpr int64_t kMaxTokenWork = 1'000'000;  // of a mask, of taking a token
+inline constexpr int64_t kMaxCompileWork = 20'000'000;
+
 inline constexpr size_t kMaxMaskBytes = 8 << 20;  // masks that a grammar remembers
 inline constexpr double kMaxWarmUpSeconds = 2;    // of masks worked out behind a compile
 

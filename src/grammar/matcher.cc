@@ -1,13 +1,20 @@
 #include "grammar/matcher.h"
 
-#include <xgrammar/xgrammar.h>
-
 #include <algorithm>
+#include <string>
 
 #include "base/check.h"
+#include "grammar/limits.h"
+#include "grammar/parser_access.h"
 #include "grammar/xgrammar_calls.h"
 
 namespace fathom::grammar {
+
+Status too_ambiguous() {
+  return Status(StatusCode::kInvalidArgument,
+                "too ambiguous: a text can be read in so many ways that its next token would take "
+                "too long; write rules by which each text is read in one way");
+}
 
 Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
     : grammar_(std::move(grammar)), key_(grammar_->vocabulary().max_token_bytes()) {}
@@ -21,13 +28,26 @@ Result<std::unique_ptr<Matcher>> Matcher::create(std::shared_ptr<const CompiledG
   const std::string& begun = out->grammar_->begun();
   if (begun.empty()) return out;
   bool fits = false;
+  out->allow_work(kMaxTokenWork);
   FATHOM_TRY(guarded("prefix", [&] { fits = out->impl_->AcceptString(begun); }));
   if (fits) return out;
+  if (out->did_all_work()) return too_ambiguous().with_context("grammar");
   constexpr size_t kShown = 100;
   return Status(StatusCode::kInvalidArgument,
                 "the answer is to go on from '" + begun.substr(0, kShown) +
                     (begun.size() > kShown ? "...'" : "'") +
                     ", but no answer that the response format allows begins so");
+}
+
+void Matcher::allow_work(int64_t most) {
+  xgrammar::EarleyParser& parser = xgrammar::parser_of(*impl_);
+  parser.work_ = 0;
+  parser.max_work_ = most;
+}
+
+bool Matcher::did_all_work() const {
+  const xgrammar::EarleyParser& parser = xgrammar::parser_of(*impl_);
+  return parser.work_ > parser.max_work_;
 }
 
 Status Matcher::fill_mask(std::span<uint32_t> mask) {
@@ -48,10 +68,11 @@ Status Matcher::fill_mask(std::span<uint32_t> mask) {
                   .strides = nullptr,
                   .byte_offset = 0};
   if (has_key) key_.watch();
+  allow_work(kMaxTokenWork);
   const Status status = guarded("token mask", [&] { impl_->FillNextTokenBitmask(&tensor); });
-  if (!has_key) return status;
-  key_.end_watch();
-  if (status.ok()) keep_mask(mask);
+  if (has_key) key_.end_watch();
+  if (status.ok() && did_all_work()) return too_ambiguous().with_context("grammar");
+  if (status.ok() && has_key) keep_mask(mask);
   return status;
 }
 
@@ -78,11 +99,19 @@ bool Matcher::accept(int32_t token) {
   if (terminated_) return false;
   bool accepted = false;
   // A token that may not come is refused with a warning, which is no fault of ours.
+  allow_work(kMaxTokenWork);
   const Status status = guarded("token", [&] { accepted = impl_->AcceptToken(token); });
+  took_too_long_ = !accepted && did_all_work();
   if (!status.ok() || !accepted) return false;
   ++num_accepted_;
   terminated_ = token == grammar_->vocabulary().end_token();
   return true;
+}
+
+Status Matcher::refusal(int32_t token) const {
+  if (took_too_long_) return too_ambiguous().with_context("grammar");
+  return Status(StatusCode::kInternal,
+                "token " + std::to_string(token) + " may not come here by the request's grammar");
 }
 
 void Matcher::rollback(int32_t n) {

@@ -18,6 +18,9 @@ class GrammarMatcher;
 
 namespace fathom::grammar {
 
+// For grammars whose texts take too long to read.
+Status too_ambiguous();
+
 class Matcher {
  public:
   // Behind the grammar's begun().  Error (kInvalidArgument): no text of the grammar begins so.
@@ -26,12 +29,16 @@ class Matcher {
 
   // Sets the bits of the tokens that may come next, all of mask_words() words; the end token's
   // where the text may end.  None once terminated().  Masks of states that some matcher of this
-  // grammar was in are copied from the grammar's cache.
+  // grammar was in are copied from the grammar's cache.  Error (kInvalidArgument): the grammar is
+  // so ambiguous that this would take too long.
   Status fill_mask(std::span<uint32_t> mask);
   // fill_mask() would copy: the mask of this state is there.
   bool has_mask();
-  // Takes the next token; false: it may not come here, and nothing changes.
+  // Takes the next token; false: it may not come here, or to tell would take too long, and nothing
+  // changes.
   bool accept(int32_t token);
+  // Of the accept() before, which was refused: why.
+  Status refusal(int32_t token) const;
   // Takes back the last `n` accepted tokens, 0 <= n <= num_accepted().
   void rollback(int32_t n);
 
@@ -42,6 +49,9 @@ class Matcher {
 
  private:
   explicit Matcher(std::shared_ptr<const CompiledGrammar> grammar);
+  // The next call of the library stops when it has done so much work (limits.h).
+  void allow_work(int64_t most);
+  bool did_all_work() const;
   bool find_mask(std::span<uint32_t> mask);
   void keep_mask(std::span<const uint32_t> mask);
 
@@ -50,6 +60,7 @@ class Matcher {
   StateKey key_;  // scratch of fill_mask and has_mask
   int32_t num_accepted_ = 0;
   bool terminated_ = false;
+  bool took_too_long_ = false;  // accept() before
 };
 
 }  // namespace fathom::grammar

@@ -1,15 +1,9 @@
 #include "grammar/state_key.h"
 
-#include <earley_parser.h>
-#include <xgrammar/xgrammar.h>
-
 #include <algorithm>
 #include <utility>
 
-namespace xgrammar {
-// Added by cmake/xgrammar.cmake, which also opens the parser's members.
-EarleyParser& parser_of(GrammarMatcher& matcher);
-}  // namespace xgrammar
+#include "grammar/parser_access.h"
 
 namespace fathom::grammar {
 namespace {

@@ -157,6 +157,20 @@ TEST_F(HostileTest, LargestAllowedCompiles) {
   }
 }
 
+// It is found by compiling, which stops after a bounded amount of work; it took 10 s.
+TEST_F(HostileTest, AmbiguityIsRefusedInTheCompile) {
+  const double start = thread_ms();
+  const auto stored = store_->acquire(
+      make_constraint(Kind::kGrammar,
+                      "root ::= ([^(]) r1{2} | r1? [^(] \"b\"* | (r1 root root){0,20}\n"
+                      "r1 ::= \"b\"{1,3} | \"ab\"* | \"a\"* root{1,3}\n"));
+  ASSERT_FALSE(stored.has_value());
+  EXPECT_EQ(stored.error().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(stored.error().message().find("too ambiguous"), std::string::npos)
+      << stored.error().message();
+  EXPECT_LT(thread_ms() - start, 30 * kLimitMs);
+}
+
 TEST_F(HostileTest, NamesAndEscapesLikeThoseRefusedAreFine) {
   for (const char* text : {R"(root ::= [^"\\\x00-\x1f] my-Token)"
                            "\nmy-Token ::= \"(=\" Tokens\nTokens ::= [[]",

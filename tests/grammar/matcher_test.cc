@@ -204,6 +204,26 @@ TEST(Matcher, MasksOfEveryDepthAreThoseOfItsDepth) {
   }
 }
 
+// The parser's work grows with some power of the text, so a text of such a grammar ends with an
+// error, and the matcher can still go back.
+TEST_F(MatcherTest, AmbiguousTextsEndWithAnError) {
+  const auto matcher = make(Kind::kGrammar, "root ::= (root root){0,20} | \"a\" | \"b\"\n");
+  const int32_t a = token("a");
+  std::vector<uint32_t> mask(matcher->grammar().vocabulary().mask_words());
+  Status status;
+  bool is_taken = true;
+  for (int i = 0; i < 200 && status.ok() && is_taken; ++i) {
+    status = matcher->fill_mask(mask);
+    is_taken = matcher->accept(a);
+  }
+  if (status.ok()) status = matcher->refusal(a);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("too ambiguous"), std::string::npos) << status.message();
+  matcher->rollback(matcher->num_accepted());
+  EXPECT_TRUE(matcher->fill_mask(mask).ok());
+  EXPECT_TRUE(has(mask, a));
+}
+
 TEST_F(MatcherTest, RollbackCrossesTheEndToken) {
   const auto matcher = make(Kind::kRegex, "a+");
   ASSERT_TRUE(matcher->accept(token("a")));
