@@ -1,5 +1,8 @@
 #include "grammar/matcher.h"
 
+#include <earley_parser.h>
+#include <xgrammar/xgrammar.h>
+
 #include <algorithm>
 #include <string>
 

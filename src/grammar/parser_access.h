@@ -1,13 +1,19 @@
-// What cmake/xgrammar.cmake opens of the library: the parser inside a matcher, compile_work_left().
+// What cmake/xgrammar.cmake adds to the library: the way to the parser inside a matcher, whose
+// members it opens (earley_parser.h), and a bound for compiles.
 //
 // Private to this folder.
 #pragma once
 
-#include <earley_parser.h>
-#include <xgrammar/xgrammar.h>
+#include <cstdint>
 
 namespace xgrammar {
 
+class EarleyParser;
+class GrammarMatcher;
+
 EarleyParser& parser_of(GrammarMatcher& matcher);
+
+// Work that the compiles of this thread may still do; < 0: one did more and threw.
+int64_t& compile_work_left();
 
 }  // namespace xgrammar
