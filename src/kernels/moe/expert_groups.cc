@@ -52,12 +52,18 @@ void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t token
   std::fill_n(count_, args.num_experts + 1, 0);
   for (int64_t i = 0; i < picks; ++i) ++count_[expert[i]];
   num_groups_ = gate_items_ = down_items_ = 0;
-  add_group(args.shared, 0, tokens, false, cut);
+  // A cut gives each thread some items of one matrix.  Many groups need fewer and larger ones.
+  constexpr int64_t kFewGroups = 8;
+  const int64_t groups = 1 + args.num_experts - std::count(count_, count_ + args.num_experts, 0);
+  const int64_t threads =
+      args.stream->pool().num_threads() * kFewGroups / std::max(kFewGroups, groups);
+  const auto shares = static_cast<int>(std::max<int64_t>(1, threads));
+  add_group(args.shared, 0, tokens, false, cut, shares);
   auto begin = static_cast<int32_t>(tokens);
   for (int64_t e = 0; e < args.num_experts; ++e) {
     const int32_t n = count_[e];
     count_[e] = begin;
-    if (n > 0) add_group(args.experts[e], begin, begin + n, true, cut);
+    if (n > 0) add_group(args.experts[e], begin, begin + n, true, cut, shares);
     begin += n;
   }
   for (int64_t i = 0; i < picks; ++i) {
@@ -68,8 +74,7 @@ void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t token
 }
 
 void ExpertGroups::add_group(const ExpertWeights& weights, int64_t begin, int64_t end,
-                             bool weighted, Cut cut) {
-  const int num_threads = args_->stream->pool().num_threads();
+                             bool weighted, Cut cut, int shares) {
   WeightMatrix down_part = weights.w2;
   down_part.rows = part_rows_;
   ExpertGroup& group = groups_[num_groups_++];
@@ -77,8 +82,8 @@ void ExpertGroups::add_group(const ExpertWeights& weights, int64_t begin, int64_
            .begin = begin,
            .end = end,
            .weighted = weighted,
-           .gate_items = cut(weights.w1, end - begin, num_threads),
-           .down_items = cut(down_part, end - begin, num_threads),
+           .gate_items = cut(weights.w1, end - begin, shares),
+           .down_items = cut(down_part, end - begin, shares),
            .first_gate_item = gate_items_,
            .first_down_item = down_items_};
   gate_items_ += group.gate_items.num_items();

@@ -98,7 +98,9 @@ class ExpertGroups {
   void sum_token(int64_t token, int64_t first, const LaneKernels& lanes) const;
 
  private:
-  void add_group(const ExpertWeights& weights, int64_t begin, int64_t end, bool weighted, Cut cut);
+  // `shares`: for how many threads its products are cut.
+  void add_group(const ExpertWeights& weights, int64_t begin, int64_t end, bool weighted, Cut cut,
+                 int shares);
 
   const MoeExpertsArgs* args_ = nullptr;
   int64_t slab_ = 0;
