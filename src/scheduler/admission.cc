@@ -47,11 +47,7 @@ void Scheduler::Impl::admit_waiting(StepPlan& plan) {
     Sequence& s = *first_waiting();
     // Looking up a long prompt's blocks takes time; without new ones it would fail again.
     if (s.arrival == blocked_arrival && pool.num_free() <= blocked_free && !running.empty()) break;
-    if (!admit(s, plan)) {
-      blocked_arrival = s.arrival;
-      blocked_free = pool.num_free();
-      break;
-    }
+    if (!admit(s, plan)) break;
     any = true;
     left -= s.rows_needed();
   }
@@ -63,6 +59,13 @@ bool Scheduler::Impl::admit(Sequence& s, StepPlan& plan) {
   const int64_t wanted = std::min(blocks_for(s.num_known()) + 1, blocks_for(s.max_rows()));
   StartPoint point = s.leader != nullptr ? fork_start(s) : find_start(s);
   if (pool.num_free() < wanted - static_cast<int64_t>(point.found.size())) {
+    pool.release(point.found);
+    blocked_arrival = s.arrival;
+    blocked_free = pool.num_free();
+    return false;
+  }
+  // It has rows in this very step, or its image would have to be kept for it.
+  if (point.position + 1 == s.num_prompt && !take_window(s, point.position, s.num_prompt)) {
     pool.release(point.found);
     return false;
   }

@@ -26,6 +26,7 @@ void Scheduler::Impl::make_plan(StepPlan& plan) {
     spare.pop_back();
   }
   record.step = step;
+  record.num_window_rows = 0;
   draft_size = {};
 
   sort_running();
@@ -65,7 +66,8 @@ void Scheduler::Impl::plan_decodes(StepPlan& plan) {
   // Preemption takes from the end of `running`, never what was decided already.
   for (size_t i = 0; i < running.size(); ++i) {
     Sequence& s = *running[i];
-    if (s.rows_needed() == 1 && take_block_for_next_row(s, plan)) decoding.push_back(&s);
+    if (s.rows_needed() != 1 || !take_window(s, s.planned, s.planned + 1)) continue;
+    if (take_block_for_next_row(s, plan)) decoding.push_back(&s);
   }
   record.num_decodes = std::ssize(decoding);
   if (options.max_draft > 0) size_drafts(plan);
@@ -111,7 +113,10 @@ void Scheduler::Impl::plan_chunks(StepPlan& plan) {
     if (static_cast<int64_t>(s->blocks.size()) < blocks_for(s->num_known() + s->num_maybe)) {
       continue;
     }
-    const int64_t end = chunk_end(*s, left);
+    const int64_t most = s->is_exact() ? std::max<int64_t>(1, decoder_room()) : left;
+    int64_t end = chunk_end(*s, std::min(left, most));
+    if (!take_window(*s, s->planned, end)) end = s->num_prompt - 1;
+    if (end <= s->planned) continue;
     left -= end - s->planned;
     add_segment(*s, {.end = end}, plan);
   }
@@ -127,6 +132,20 @@ int64_t Scheduler::Impl::chunk_end(const Sequence& s, int64_t num_rows) const {
     if (s.planned < s.branch) end = std::min(end, s.branch);
   }
   return end;
+}
+
+int64_t Scheduler::Impl::decoder_room() const {
+  return options.step_tokens - record.num_rows - record.num_draft_rows - record.num_window_rows;
+}
+
+bool Scheduler::Impl::take_window(Sequence& s, int64_t from, int64_t end) {
+  const bool has_window = !s.is_exact() && from < s.num_prompt && end >= s.num_prompt;
+  const int64_t extra = from - std::max<int64_t>(0, s.num_prompt - options.window);
+  if (!has_window || extra <= 0 || s.window_step == step) return true;
+  if (record.num_window_rows > 0 && extra + end - from > decoder_room()) return false;
+  record.num_window_rows += extra;
+  s.window_step = step;
+  return true;
 }
 
 // Rows of known ids and tokens on their way.

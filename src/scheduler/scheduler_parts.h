@@ -46,9 +46,10 @@ struct SaveWork {
 
 struct StepRecord {
   int64_t step = 0;
-  int64_t num_rows = 0;        // without those of drafts
-  int64_t num_draft_rows = 0;  // at most
-  int64_t num_decodes = 0;     // segments of one row and drafts
+  int64_t num_rows = 0;         // without those of drafts
+  int64_t num_draft_rows = 0;   // at most
+  int64_t num_decodes = 0;      // segments of one row and drafts
+  int64_t num_window_rows = 0;  // of the decoder alone, see take_window
   std::vector<RowWork> rows;
   std::vector<SaveWork> saves;
 };
@@ -82,6 +83,12 @@ struct Scheduler::Impl {
   void plan_chunks(StepPlan& plan);
   int64_t chunk_budget() const;
   int64_t chunk_end(const Sequence& s, int64_t num_rows) const;
+  // Bounded replay runs the decoder on a prompt's last window, in the step of its last row: a
+  // prompt that needs few rows has more there, and they count as rows of the step.  The first such
+  // prompt of a step always has room, so the decoder has up to a window, and a row a slot, more
+  // than step_tokens.  False: rows [from, end) do not come in this step, as far as they end it.
+  bool take_window(Sequence& s, int64_t from, int64_t end);
+  int64_t decoder_room() const;
   bool take_block_for_next_row(Sequence& s, StepPlan& plan);
   void add_segment(Sequence& s, const NextRows& rows, StepPlan& plan);
   void add_blocks(Sequence& s, SegmentPlan& segment, int64_t end, StepPlan& plan);

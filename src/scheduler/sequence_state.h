@@ -43,6 +43,7 @@ struct Sequence {
   // and so may the next. 0: nowhere.
   int64_t branch = 0;
   int64_t planned_step = -1;  // the last step with rows of it
+  int64_t window_step = -1;   // the step that runs its last window in the decoder
   bool tainted = false;       // a step with it failed: what is behind `applied` is not to be used
 
   int32_t max_draft = 0;  // of this sequence

@@ -166,6 +166,52 @@ TEST(Planning, ALatencyTargetShrinksTheChunksBesideDecodes) {
   }
 }
 
+// Rows of the decoder that a plan asks for (model/batch.h).
+int64_t num_decoder_rows(const StepPlan& plan) {
+  int64_t rows = 0;
+  for (const SegmentPlan& s : plan.segments) {
+    const bool is_later = s.start >= s.decoder_start;
+    if (is_later || s.end() >= s.decoder_start)
+      rows += s.end() - (is_later ? s.start : s.decoder_floor);
+  }
+  return rows;
+}
+
+// Samples of one prompt, then prompts that are in the cache: each has few rows left, and a window
+// of them in the decoder.
+TEST(Planning, PromptsThatEndTogetherHaveNoMoreDecoderRowsThanAStep) {
+  SchedulerOptions options = small_options();
+  options.num_slots = 12;
+  options.num_blocks = 500;
+  Driver d(options);
+  SequenceSpec request = d.spec(1, some_ids(50), 5);
+  std::vector<SequenceSpec> samples;
+  for (int32_t i = 0; i < 12; ++i) {
+    samples.push_back(request);
+    samples.back().index = i;
+    samples.back().seed = static_cast<uint64_t>(i);
+  }
+  d.scheduler.add(std::move(samples));
+  int64_t most = 0;
+  const auto run = [&] {
+    while (!d.scheduler.idle()) {
+      most = std::max(most, num_decoder_rows(d.plan()));
+      if (d.in_flight > 0) d.apply();
+    }
+  };
+  run();
+  for (RequestId id = 2; id < 14; ++id) d.add(id, some_ids(50), 5);
+  run();
+  EXPECT_LE(most, options.step_tokens + options.window + options.num_slots);
+  EXPECT_GT(most, 2 * options.window) << "several end in a step";
+  for (int32_t i = 0; i < 12; ++i) {
+    request.seed = static_cast<uint64_t>(i);
+    EXPECT_EQ((d.tokens[{1, i}]), d.expected(request)) << i;
+    SequenceSpec later = d.spec(2 + i, some_ids(50), 5);
+    EXPECT_EQ((d.tokens[{2 + i, 0}]), d.expected(later)) << i;
+  }
+}
+
 TEST(Planning, PromptLogprobsTakeExactModeAndArriveOnceInOrder) {
   SchedulerOptions options = small_options();
   options.num_blocks = 24;
