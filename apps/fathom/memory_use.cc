@@ -61,8 +61,9 @@ std::string gpu_memory_text(const assembly::GpuMemory& gpu) {
   add("of a budget of", gpu.memory.budget);
   add("beside it: the driver's, graphs", gpu.memory.by_driver);
   add("the GPU has", gpu.memory.total);
-  if (!gpu.on_host.empty()) text += "  pinned in host memory, read over the link\n";
+  text += "  pinned in host memory\n";
   for (const auto& share : gpu.on_host) add(share.name, share.bytes);
+  add("sum", gpu.memory.pinned_on_host);
   char line[160];
   std::snprintf(line, sizeof line, "  weights placed in %.2f s (%.1f GB/s)\n", gpu.placing_s,
                 static_cast<double>(gpu.placed_bytes) / 1e9 / std::max(gpu.placing_s, 1e-9));

@@ -151,11 +151,12 @@ GpuMemory gpu_memory(const model::Model& model, int64_t pages, int64_t state, in
   add("place of a layer's experts", p.arena);
   add("PAGES", pages);
   add("STATE", state);
-  add("workspaces and staging of steps", workspaces);
+  add("workspaces of steps", workspaces);
   add("tables, rounding", std::max<int64_t>(rest, 0));
   if (p.host_experts > 0) m.on_host.push_back({"weights: experts", p.host_experts});
   if (p.host_engram_tables > 0)
     m.on_host.push_back({"weights: Engram tables", p.host_engram_tables});
+  m.on_host.push_back({"logits and lists of steps", m.memory.pinned_on_host - p.on_host()});
   return m;
 }
 

@@ -47,7 +47,7 @@ struct GpuMemory {
   std::string gpu;  // "NVIDIA H200, ..."
   DeviceMemory memory;
   std::vector<Share> on_device;  // adds up to memory.used
-  std::vector<Share> on_host;    // pinned
+  std::vector<Share> on_host;    // adds up to memory.pinned_on_host
   int64_t placed_bytes = 0;      // of weights, on both
   double placing_s = 0;          // that this took
 };

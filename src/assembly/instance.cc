@@ -165,16 +165,20 @@ Result<std::unique_ptr<Device>> choose_gpu(const Config& config, const model::Mo
   return gpu;
 }
 
-Result<int64_t> choose_kv_memory(const Config& options) {
+int64_t choose_kv_memory(const Config& options) {
   constexpr int64_t kDefault = int64_t{1} << 30;
+  if (options.kv_memory_bytes > 0) return options.kv_memory_bytes;
   const int64_t memory = cpu_info().memory_bytes;
-  if (options.kv_memory_bytes == 0) return memory > 0 ? std::min(kDefault, memory / 4) : kDefault;
-  if (memory > 0 && options.kv_memory_bytes > memory) {
-    return wrong("--kv-memory: " + std::to_string(options.kv_memory_bytes >> 20) +
-                 " MiB is more than this machine's memory, " + std::to_string(memory >> 20) +
-                 " MiB; give less");
-  }
-  return options.kv_memory_bytes;
+  return memory > 0 ? std::min(kDefault, memory / 4) : kDefault;
+}
+
+// A GPU's is checked when it is chosen.
+Status check_kv_memory_of_host(int64_t kv_memory) {
+  const int64_t memory = cpu_info().memory_bytes;
+  if (memory <= 0 || kv_memory <= memory) return Status();
+  return wrong("--kv-memory: " + std::to_string(kv_memory >> 20) +
+               " MiB is more than this machine's memory, " + std::to_string(memory >> 20) +
+               " MiB; give less");
 }
 
 // The release ships no file of Engram classes, so they are made from its tokenizer.  Empty: the
@@ -234,7 +238,7 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
   if (num_blocks < 1) {
     return Status(StatusCode::kResourceExhausted, "--kv-memory of " + std::to_string(kv_memory) +
                                                       " bytes holds no block of " +
-                                                      std::to_string(block_bytes));
+                                                      std::to_string(block_bytes) + "; give more");
   }
   engine::EngineLoopOptions loop;
   loop.vocab_size = config.vocab_size;
@@ -257,8 +261,8 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
   loop.scheduler.eos_token = config.eos_token_id;
   loop.scheduler.prefix_cache = options.prefix_cache != PrefixCache::kOff;
   loop.scheduler.replay_windows = options.prefix_cache == PrefixCache::kReplay;
-  loop.scheduler.resume_budget_bytes =
-      options.prefix_cache != PrefixCache::kOff ? kv_memory / 4 : 0;
+  const int64_t image_bytes = std::min(kv_memory, cpu_info().memory_bytes) / 4;  // on the host
+  loop.scheduler.resume_budget_bytes = options.prefix_cache != PrefixCache::kOff ? image_bytes : 0;
   loop.scheduler.namespace_key = cache_namespace(instance, options.prefix_cache);
   loop.scheduler.prefill = instance.prefill;
   loop.scheduler.max_draft = instance.max_draft;
@@ -285,8 +289,9 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
                                     .block_tokens = loop.scheduler.block_tokens,
                                     .max_context = config.max_position_embeddings,
                                     .vocab_size = config.vocab_size,
+                                    .window = config.sliding_window,
                                     .max_draft = instance.max_draft});
-    // Lists that depend on how rows are shared among sequences may still grow a little.
+    // Tables of blocks of sequences that share a long prompt may still grow.
     constexpr int64_t kSpare = int64_t{64} << 20;
     if (status.ok() && instance.gpu->free_bytes() < kSpare) {
       status = Status(StatusCode::kResourceExhausted,
@@ -351,7 +356,7 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& ho
   FATHOM_ASSIGN(instance->numerics,
                 choose_numerics(config.numerics, /*on_gpu=*/false, instance->isa));
   instance->prefill = config.prefill.value_or(PrefillMode::kReplay);
-  FATHOM_ASSIGN(const int64_t kv_memory, choose_kv_memory(config));
+  const int64_t kv_memory = choose_kv_memory(config);
   instance->threads = config.threads > 0 ? config.threads : cpu_info().num_cpus;
   FATHOM_ASSIGN(instance->dir, weights::resolve_model(config.model, config.hub_cache));
   FATHOM_ASSIGN(const model::ModelConfig model, model::load_config(instance->dir));
@@ -368,6 +373,7 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& ho
   FATHOM_ASSIGN(weights::Checkpoint checkpoint, weights::Checkpoint::open(instance->dir));
   FATHOM_ASSIGN(const model::PlacementOptions placement, choose_placement(config));
   FATHOM_ASSIGN(instance->gpu, choose_gpu(config, model, placement, kv_memory));
+  if (instance->gpu == nullptr) FATHOM_TRY(check_kv_memory_of_host(kv_memory));
   FATHOM_ASSIGN(instance->numerics,
                 choose_numerics(config.numerics, instance->gpu != nullptr, instance->isa));
   if (class_map.empty()) {

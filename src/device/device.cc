@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -30,18 +29,10 @@ class CpuDevice final : public Device {
     return Buffer(this, static_cast<std::byte*>(data), bytes);
   }
 
-  Result<Buffer> allocate_mapped(int64_t bytes, ThreadPool&) override { return allocate(bytes); }
+  Result<Buffer> allocate_host(int64_t bytes, ThreadPool&) override { return allocate(bytes); }
   DeviceMemory memory() const override { return {}; }
 
   bool shares_host_memory() const override { return true; }
-  Result<HostMemory> allocate_host(int64_t bytes) override {
-    auto* data = static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes)));
-    if (data == nullptr && bytes > 0) {
-      return Status(StatusCode::kResourceExhausted,
-                    "the system refuses " + std::to_string(bytes >> 20) + " MiB of memory");
-    }
-    return HostMemory(data, [](std::byte* p) { std::free(p); });
-  }
   Status write(std::byte* to, const void* from, int64_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
     return Status();
@@ -99,7 +90,7 @@ std::byte* Placement::reserve(int64_t size, MemoryPlace where) {
   if (!has_room) {
     ThreadPool self(1);
     Result<Buffer> slab = on_host
-                              ? device_->allocate_mapped(size, pool_ != nullptr ? *pool_ : self)
+                              ? device_->allocate_host(size, pool_ != nullptr ? *pool_ : self)
                               : device_->allocate(std::max(
                                     size, std::clamp(bytes_[0] / 2, kSlabBytes, kSlabBytesMax)));
     if (!slab && !on_host) slab = device_->allocate(size);

@@ -21,7 +21,7 @@ class Device;
 // Where memory that kernels of a device read lies.  On the CPU both are the same.
 enum class MemoryPlace {
   kDevice,
-  kHost,  // pinned, and read over the link
+  kHost,  // pinned: read over the link, and copied from and to at full rate without waiting
 };
 
 // Bytes of a device with one owner, aligned to 256.  The device must outlive it.
@@ -57,10 +57,8 @@ struct DeviceMemory {
   int64_t budget = 0;          // what allocate() gives at most
   int64_t used = 0;            // of it
   int64_t by_driver = 0;       // taken since the device was opened, beside `used`: graphs, code
-  int64_t pinned_on_host = 0;  // allocate_mapped
+  int64_t pinned_on_host = 0;  // allocate_host
 };
-
-using HostMemory = std::unique_ptr<std::byte, void (*)(std::byte*)>;
 
 class Device {
  public:
@@ -74,18 +72,16 @@ class Device {
   // Not initialized.  kResourceExhausted says how much was wanted and how much there is.  The CPU
   // reserves address space; a page of it costs memory when it is first written.
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
-  // Memory of the host that kernels of the device read in place, already there in full; `pool`
-  // touches it.  kResourceExhausted as above.
-  virtual Result<Buffer> allocate_mapped(int64_t bytes, ThreadPool& pool) = 0;
+  // Memory of the host (kHost), already there in full; `pool` touches it.  kResourceExhausted as
+  // above.
+  virtual Result<Buffer> allocate_host(int64_t bytes, ThreadPool& pool) = 0;
   virtual DeviceMemory memory() const = 0;
   // Whether kernels read and write memory of the host in place.
   virtual bool shares_host_memory() const = 0;
-  // Memory of the host to which streams of this device copy at full rate and without waiting.  It
-  // may outlive the device.
-  virtual Result<HostMemory> allocate_host(int64_t bytes) = 0;
   // Copies from the host to memory of the device, at once.
   virtual Status write(std::byte* to, const void* from, int64_t bytes) = 0;
-  // The same for many bytes, read by the threads of `pool` while others are on the link.
+  // The same for many bytes, read by the threads of `pool` while others are on the link.  What lies
+  // between two copies that follow each other less than 256 bytes apart is undefined afterwards.
   virtual Status write(std::span<const HostCopy> copies, ThreadPool& pool) = 0;
   // The host has `num_threads` threads for what it does itself.
   virtual Result<std::unique_ptr<Stream>> make_stream(int num_threads) = 0;

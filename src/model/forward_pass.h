@@ -189,8 +189,7 @@ class ForwardPass {
   std::vector<float> sum_;  // [vocab]
   std::vector<float> confidence_;
   // Rows of logits on their way to the host; grows to the most that were wanted at once.
-  HostMemory host_rows_{nullptr, nullptr};
-  int64_t num_host_rows_ = 0;
+  Buffer host_rows_;
 };
 
 }  // namespace fathom::model

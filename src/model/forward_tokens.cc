@@ -40,17 +40,16 @@ void ForwardPass::draw_rows(const RowDraws& draws, const float* a, std::span<con
 }
 
 Status ForwardPass::reserve_host_rows(int64_t n) {
-  if (n <= num_host_rows_ || m_.device_.shares_host_memory()) return Status();
-  host_rows_.reset();
-  num_host_rows_ = 0;
-  FATHOM_ASSIGN(host_rows_, m_.device_.allocate_host(n * c_.vocab_size * int64_t{sizeof(float)}));
-  num_host_rows_ = n;
+  const int64_t bytes = n * c_.vocab_size * int64_t{sizeof(float)};
+  if (bytes <= host_rows_.size() || m_.device_.shares_host_memory()) return Status();
+  host_rows_ = Buffer();  // first, so that both are never there together
+  FATHOM_ASSIGN(host_rows_, m_.device_.allocate_host(bytes, stream_->pool()));
   return Status();
 }
 
 const float* ForwardPass::host_row(const float* row, int64_t place) {
   if (m_.device_.shares_host_memory()) return row;
-  float* to = reinterpret_cast<float*>(host_rows_.get()) + place * c_.vocab_size;
+  float* to = reinterpret_cast<float*>(host_rows_.data()) + place * c_.vocab_size;
   stream_->copy(to, row, static_cast<size_t>(c_.vocab_size) * sizeof(float));
   return to;
 }

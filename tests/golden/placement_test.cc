@@ -70,6 +70,7 @@ TEST(Placement, ExpertsAndTablesInHostMemoryGiveTheSameBits) {
   TestModel in_place = open_demo({});
   const std::vector<float> want = all_logits(in_place);
   const model::PlacedBytes& all = in_place.model().placed_bytes();
+  const int64_t pinned = in_place.model().device().memory().pinned_on_host;  // lists, logits
   for (const auto& [experts, engram] : {std::pair(true, false), {false, true}, {true, true}}) {
     SCOPED_TRACE(std::string(experts ? "experts " : "") + (engram ? "tables" : ""));
     TestModel moved = open_demo({.host_experts = experts, .host_engram = engram});
@@ -94,7 +95,48 @@ TEST(Placement, ExpertsAndTablesInHostMemoryGiveTheSameBits) {
     EXPECT_EQ(moved_drafts[0].tokens, drafts[0].tokens);
     EXPECT_EQ(moved_drafts[0].confidence, drafts[0].confidence);
   }
-  EXPECT_EQ(in_place.model().device().memory().pinned_on_host, 0) << "it is given back";
+  EXPECT_EQ(in_place.model().device().memory().pinned_on_host, pinned) << "it is given back";
+}
+
+// Small and large ones, next to each other, with gaps of padding and of other data, in any order.
+TEST(Placement, CopiesArriveWhereverTheyLie) {
+  Device& device = test_device != nullptr ? *test_device : cpu_device();
+  auto stream = *device.make_stream(1);
+  ThreadPool pool(3);
+  harness::Random random(11);
+  std::vector<HostCopy> copies;
+  const int64_t sizes[] = {1,          255, 256, 257, 4 << 20, (4 << 20) - 1, (4 << 20) + 1,
+                           13'000'000, 777};
+  constexpr int64_t kTotal = int64_t{96} << 20;
+  std::vector<std::byte> want(static_cast<size_t>(kTotal)), from(want.size());
+  for (std::byte& b : from) b = static_cast<std::byte>(random.below(255) + 1);
+  Buffer to = *device.allocate(kTotal);
+  ASSERT_TRUE(device.write(to.data(), want.data(), kTotal).ok());
+  for (int64_t at = 0, i = 0;; ++i) {
+    const int64_t size = sizes[static_cast<size_t>(i) % std::size(sizes)];
+    if (at + size > kTotal) break;
+    copies.push_back({to.data() + at, from.data() + at, size});
+    std::copy_n(from.data() + at, size, want.data() + at);
+    at = (at + size + 255) / 256 * 256 + (i % 3 == 0 ? 256 : 0);
+  }
+  std::reverse(copies.begin() + 5, copies.begin() + 9);
+  ASSERT_TRUE(device.write(copies, pool).ok());
+  std::vector<std::byte> got(want.size());
+  stream->copy(got.data(), to.data(), got.size());
+  ASSERT_TRUE(stream->synchronize().ok());
+  for (const HostCopy& c : copies) {
+    const int64_t at = c.to - to.data();
+    ASSERT_TRUE(std::equal(got.begin() + at, got.begin() + at + c.bytes, want.begin() + at))
+        << at << ' ' << c.bytes;
+  }
+  // What is 256 bytes wide and between them is not touched.
+  for (size_t i = 1; i < copies.size(); ++i) {
+    const int64_t end = (copies[i - 1].to - to.data() + copies[i - 1].bytes + 255) / 256 * 256;
+    if (copies[i].to - to.data() != end + 256) continue;
+    for (int64_t b = end; b < end + 256; ++b) {
+      ASSERT_EQ(got[static_cast<size_t>(b)], std::byte{0}) << b;
+    }
+  }
 }
 
 }  // namespace

@@ -31,9 +31,11 @@ Result<GpuFacts> read_facts(int ordinal, int* num_multiprocessors) {
   const cudaError_t counted = cudaGetDeviceCount(&count);
   if (counted == cudaErrorInsufficientDriver) return gpu;  // check_gpu says it in full
   if (counted != cudaSuccess || ordinal < 0 || ordinal >= count) {
-    return Status(StatusCode::kNotFound,
-                  "there is no GPU " + std::to_string(ordinal) + ": the driver shows " +
-                      std::to_string(counted == cudaSuccess ? count : 0) + " of them");
+    return Status(StatusCode::kNotFound, counted == cudaSuccess && count > 0
+                                             ? "there is no GPU " + std::to_string(ordinal) +
+                                                   ": the driver shows " + std::to_string(count) +
+                                                   ", cuda:0 is the first"
+                                             : "the driver shows no GPU; use --device cpu");
   }
   cudaDeviceProp properties = {};
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
@@ -113,22 +115,9 @@ void CudaDevice::release(std::byte* data, int64_t size, MemoryPlace place) {
   used_bytes_.fetch_sub(rounded(size));
 }
 
-Result<HostMemory> CudaDevice::allocate_host(int64_t bytes) {
-  void* data = nullptr;
-  cudaError_t error = cudaSetDevice(facts_.ordinal);
-  if (error == cudaSuccess) {
-    error = cudaHostAlloc(&data, static_cast<size_t>(bytes), cudaHostAllocDefault);
-  }
-  if (error != cudaSuccess) {
-    cudaGetLastError();  // as in take()
-    return cuda_status(error, "taking pinned memory");
-  }
-  return HostMemory(static_cast<std::byte*>(data), [](std::byte* p) { (void)cudaFreeHost(p); });
-}
-
 // Anonymous memory in huge pages where there are any, touched by all threads and then pinned: two
 // to three times as fast as to let the driver make it.
-Result<Buffer> CudaDevice::allocate_mapped(int64_t bytes, ThreadPool& pool) {
+Result<std::byte*> CudaDevice::take_host(int64_t bytes, ThreadPool& pool) {
   const int64_t size = host_rounded(bytes);
   void* memory = mmap(nullptr, static_cast<size_t>(size), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -161,6 +150,11 @@ Result<Buffer> CudaDevice::allocate_mapped(int64_t bytes, ThreadPool& pool) {
     return cuda_status(error, "pinning host memory");
   }
   host_bytes_.fetch_add(size);
+  return data;
+}
+
+Result<Buffer> CudaDevice::allocate_host(int64_t bytes, ThreadPool& pool) {
+  FATHOM_ASSIGN(std::byte * data, take_host(bytes, pool));
   return Buffer(this, data, bytes, MemoryPlace::kHost);
 }
 

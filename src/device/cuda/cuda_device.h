@@ -20,10 +20,9 @@ class CudaDevice final : public Device {
   std::string description() const override;
   int64_t free_bytes() const override { return budget_bytes_ - used_bytes_.load(); }
   Result<Buffer> allocate(int64_t bytes) override;
-  Result<Buffer> allocate_mapped(int64_t bytes, ThreadPool& pool) override;
+  Result<Buffer> allocate_host(int64_t bytes, ThreadPool& pool) override;
   DeviceMemory memory() const override;
   bool shares_host_memory() const override { return false; }
-  Result<HostMemory> allocate_host(int64_t bytes) override;
   Status write(std::byte* to, const void* from, int64_t bytes) override;
   Status write(std::span<const HostCopy> copies, ThreadPool& pool) override;
   Result<std::unique_ptr<Stream>> make_stream(int num_threads) override;
@@ -33,6 +32,8 @@ class CudaDevice final : public Device {
   int num_multiprocessors() const { return num_multiprocessors_; }
   // As allocate, without an owner.
   Result<std::byte*> take(int64_t bytes);
+  // As allocate_host, without an owner.
+  Result<std::byte*> take_host(int64_t bytes, ThreadPool& pool);
   void release(std::byte* data, int64_t size) { release(data, size, MemoryPlace::kDevice); }
   void release(std::byte* data, int64_t size, MemoryPlace place) override;
 

@@ -41,8 +41,9 @@ CudaStream::~CudaStream() {
     (void)cudaStreamDestroy(handle_);
   }
   for (const Chunk& chunk : chunks_) {
-    if (chunk.host != nullptr) (void)cudaFreeHost(chunk.host);
-    device_.release(chunk.device, static_cast<int64_t>(chunk.bytes));
+    const auto bytes = static_cast<int64_t>(chunk.bytes);
+    if (chunk.host != nullptr) device_.release(chunk.host, bytes, MemoryPlace::kHost);
+    device_.release(chunk.device, bytes);
   }
   for (const Output& output : outputs_) {
     if (output.place != nullptr) {
@@ -104,10 +105,14 @@ bool CudaStream::add_chunk(size_t bytes) {
     fail(std::move(taken).error());
     return false;
   }
-  void* host = nullptr;
-  check(cudaHostAlloc(&host, bytes, cudaHostAllocDefault), "taking pinned memory");
-  chunks_.push_back({static_cast<std::byte*>(host), *taken, bytes});
-  return status_.ok();
+  Chunk& chunk = chunks_.emplace_back(Chunk{.device = *taken, .bytes = bytes});
+  Result<std::byte*> host = device_.take_host(static_cast<int64_t>(bytes), pool());
+  if (!host) {
+    fail(std::move(host).error());
+    return false;
+  }
+  chunk.host = *host;
+  return true;
 }
 
 const void* CudaStream::upload_bytes(const void* values, size_t bytes) {
