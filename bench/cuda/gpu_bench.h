@@ -11,6 +11,8 @@
 #include "device/device.h"
 #include "kernels/ops.h"
 #include "model/config.h"
+#include "model/model.h"
+#include "weights/checkpoint.h"
 
 namespace fathom::gpu_bench {
 
@@ -40,11 +42,19 @@ class Bench {
   // Of such a model how fast it is placed, and decode steps: at contexts up to 1 M tokens, or with
   // experts in host memory.
   void steps(int32_t layers, int32_t num_experts, bool host_experts);
+  // How fast it is placed from memory and, if `dir` is given (absent or empty; gone afterwards),
+  // from files there.
+  void placing(int32_t layers, int32_t num_experts, const std::string& dir);
 
  private:
   // ---- gpu_bench_tokens.cc
   void steps(Passes& passes);
   void draft_rounds(Passes& passes, int32_t num_drafts);
+
+  // ---- gpu_bench_placing.cc: prints what it took.  source_rate: GB/s; 0: measured.
+  std::unique_ptr<model::Model> place(const model::ModelConfig& config,
+                                      const weights::Checkpoint& checkpoint, bool host_experts,
+                                      const std::string& from, double source_rate = 0);
 
   // ---- gpu_bench_kernels.cc
   void linear(const std::string& name, DType dtype, int64_t rows, int64_t cols, bool quantize);

@@ -4,6 +4,9 @@
 // engine fetch them from there, each with two buffers in turn.  So reading (a mapped file, pages of
 // which come from disk now) runs on many threads, and the link has always something to do.  From
 // pageable memory the driver does the same with one thread.
+//
+// A copy of 4 MiB reaches 0.97 of the link's rate on an H200, one of 1 MiB 0.88: what lies behind
+// each other on the GPU is fetched together.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -19,29 +22,40 @@ namespace fathom {
 namespace {
 
 constexpr int64_t kBufferBytes = int64_t{4} << 20;
-constexpr int kBuffers = 2;  // a worker
-constexpr int64_t kAligned = 256;
+constexpr int kBuffers = 2;            // a worker
+constexpr int64_t kWorkersMost = 32;   // half of them keep the link busy, if no disk is behind
+constexpr int64_t kGapMost = 256 - 1;  // between neighbours: what Device::write leaves undefined
 
-// Copies that share one filling of a buffer.
-struct Task {
-  size_t first;
-  size_t last;
+struct Piece {
+  const std::byte* from;
+  int64_t bytes;
+  int64_t offset;  // in its buffer
 };
 
-// Pieces of `copies` that fit a buffer, and the tasks that they make up.
-std::vector<Task> cut(std::span<const HostCopy> copies, std::vector<HostCopy>* pieces) {
+// Bytes of the GPU that one filling of a buffer becomes.
+struct Task {
+  std::byte* to;
+  int64_t bytes;
+  size_t first, last;  // of its pieces
+};
+
+std::vector<Task> cut(std::span<const HostCopy> copies, std::vector<Piece>* pieces) {
   std::vector<Task> tasks;
-  int64_t room = 0;
   for (const HostCopy& copy : copies) {
-    for (int64_t at = 0; at < copy.bytes; at += kBufferBytes) {
-      const int64_t bytes = std::min(kBufferBytes, copy.bytes - at);
-      if (bytes > room) {
-        tasks.push_back({pieces->size(), pieces->size()});
-        room = kBufferBytes;
+    for (int64_t at = 0; at < copy.bytes;) {
+      std::byte* to = copy.to + at;
+      int64_t offset = tasks.empty() ? -1 : to - tasks.back().to;
+      const bool follows = offset >= 0 && offset < kBufferBytes && offset >= tasks.back().bytes &&
+                           offset - tasks.back().bytes <= kGapMost;
+      if (!follows) {
+        tasks.push_back({to, 0, pieces->size(), pieces->size()});
+        offset = 0;
       }
-      pieces->push_back({copy.to + at, copy.from + at, bytes});
+      const int64_t bytes = std::min(kBufferBytes - offset, copy.bytes - at);
+      pieces->push_back({copy.from + at, bytes, offset});
       tasks.back().last = pieces->size();
-      room -= (bytes + kAligned - 1) / kAligned * kAligned;
+      tasks.back().bytes = offset + bytes;
+      at += bytes;
     }
   }
   return tasks;
@@ -68,17 +82,16 @@ class Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  void copy(std::span<const HostCopy> pieces) {
+  void copy(const Task& task, std::span<const Piece> pieces) {
     if (error_ != cudaSuccess) return;
     const auto b = static_cast<size_t>(num_++ % kBuffers);
     check(cudaEventSynchronize(is_free_[b]));
     std::byte* at = pinned_ + static_cast<int64_t>(b) * kBufferBytes;
-    for (const HostCopy& piece : pieces) {
-      const auto bytes = static_cast<size_t>(piece.bytes);
-      std::memcpy(at, piece.from, bytes);
-      check(cudaMemcpyAsync(piece.to, at, bytes, cudaMemcpyHostToDevice, stream_));
-      at += (piece.bytes + kAligned - 1) / kAligned * kAligned;
+    for (const Piece& piece : pieces.subspan(task.first, task.last - task.first)) {
+      std::memcpy(at + piece.offset, piece.from, static_cast<size_t>(piece.bytes));
     }
+    check(cudaMemcpyAsync(task.to, at, static_cast<size_t>(task.bytes), cudaMemcpyHostToDevice,
+                          stream_));
     check(cudaEventRecord(is_free_[b], stream_));
   }
   cudaError_t finish() {
@@ -101,27 +114,18 @@ class Lane {
 }  // namespace
 
 Status CudaDevice::write(std::span<const HostCopy> copies, ThreadPool& pool) {
-  std::vector<HostCopy> pieces;
+  std::vector<Piece> pieces;
   const std::vector<Task> tasks = cut(copies, &pieces);
   if (tasks.empty()) return Status();
-  const auto num_workers = std::min<int64_t>(pool.num_threads(), std::ssize(tasks));
-  void* pinned = nullptr;
-  cudaError_t error = cudaSetDevice(facts_.ordinal);
-  if (error == cudaSuccess) {
-    error = cudaHostAlloc(&pinned, static_cast<size_t>(num_workers * kBuffers * kBufferBytes),
-                          cudaHostAllocPortable);
-  }
-  if (error != cudaSuccess) return cuda_status(error, "taking pinned memory for parameters");
+  const auto num_workers = std::min<int64_t>({pool.num_threads(), std::ssize(tasks), kWorkersMost});
+  FATHOM_ASSIGN(const Buffer pinned, allocate_host(num_workers * kBuffers * kBufferBytes, pool));
   std::vector<cudaError_t> errors(static_cast<size_t>(num_workers), cudaSuccess);
   std::atomic<size_t> next{0};
   pool.parallel_for(num_workers, [&](int64_t worker, int) {
-    Lane lane(facts_.ordinal, static_cast<std::byte*>(pinned) + worker * kBuffers * kBufferBytes);
-    for (size_t i = next++; i < tasks.size(); i = next++) {
-      lane.copy(std::span(pieces).subspan(tasks[i].first, tasks[i].last - tasks[i].first));
-    }
+    Lane lane(facts_.ordinal, pinned.data() + worker * kBuffers * kBufferBytes);
+    for (size_t i = next++; i < tasks.size(); i = next++) lane.copy(tasks[i], pieces);
     errors[static_cast<size_t>(worker)] = lane.finish();
   });
-  (void)cudaFreeHost(pinned);
   for (const cudaError_t e : errors) {
     if (e != cudaSuccess) return cuda_status(e, "copying parameters");
   }
