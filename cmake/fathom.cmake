@@ -104,6 +104,7 @@ endfunction()
 function(fathom_library)
   cmake_parse_arguments(arg "" "NAME" "DEPS;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cc)
+  list(FILTER sources EXCLUDE REGEX "(^|/)peer/")  # programs, of bench
   set(twins ${sources})
   list(FILTER twins INCLUDE REGEX "(^|/)no_cuda\\.cc$")
   if(FATHOM_HAS_CUDA AND twins)
