@@ -127,7 +127,8 @@ Result<BenchRow> measure(const BenchOptions& options, const Load& load, Side pla
       options.acceptance.value_or(share(b.accepted_at[0] - a.accepted_at[0], verified_all)));
   BenchRow row{.name = "drafts.b" + std::to_string(load.batch),
                .value = median(drafting.seconds) / static_cast<double>(tokens),
-               .floor = bytes.plain_s / load.batch / bytes.gain,
+               .floor = drafting.engine->gpu != nullptr ? 0  // peaks are the CPU's
+                                                        : bytes.plain_s / load.batch / bytes.gain,
                .figures = {}};
   const auto add = [&row](const char* name, double number) {
     row.figures.emplace_back(name, number);

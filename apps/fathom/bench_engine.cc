@@ -21,10 +21,12 @@ Work sum(const Work& a, const Work& b) {
           .bytes = a.bytes + b.bytes};
 }
 
+// Of the CPU: a GPU's peaks are not measured here, and 0 is no floor.
 class Floors {
  public:
   Floors(const Engine& engine, const bench::Peaks& peaks) : engine_(engine), peaks_(peaks) {}
   double prefill(int64_t tokens) const {
+    if (engine_.gpu != nullptr) return 0;
     const model::ModelConfig& c = engine_.config();
     return bench::floor_s(
         sum(bench::prefill_work(c, tokens, engine_.prefill), bench::head_work(c, 1)), peaks_,
@@ -32,6 +34,7 @@ class Floors {
   }
   // A step that computes one token of each of `batch` sequences.
   double decode(int64_t batch, int64_t context) const {
+    if (engine_.gpu != nullptr) return 0;
     const model::ModelConfig& c = engine_.config();
     const auto experts = static_cast<int64_t>(bench::uniform_experts(c, batch));
     return bench::floor_s(
@@ -61,8 +64,9 @@ Status check_fits(const Engine& engine, int prompt, int output) {
 }
 
 void progress(const BenchRow& row) {
-  std::fprintf(stderr, "%s: %.3f ms, %.2f of its floor\n", row.name.c_str(), row.value * 1e3,
-               row.ratio());
+  std::fprintf(stderr, "%s: %.3f ms", row.name.c_str(), row.value * 1e3);
+  if (row.floor > 0) std::fprintf(stderr, ", %.2f of its floor", row.ratio());
+  std::fprintf(stderr, "\n");
 }
 
 void add_percentiles(const Percentiles& seconds, BenchRow* row) {

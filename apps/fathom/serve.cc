@@ -131,8 +131,11 @@ Status serve(const ServeOptions& options) {
   engine_options.measure_costs = engine_options.max_draft > 0;
   FATHOM_ASSIGN(const std::unique_ptr<Engine> engine,
                 start_engine(engine_options, start_hooks(options.quiet)));
-  if (engine->gpu_memory)
-    say(options, "memory of the GPU: " + gpu_memory_text(*engine->gpu_memory));
+  if (engine->gpu_memory) {
+    std::string text = "memory of the GPU: " + gpu_memory_text(*engine->gpu_memory);
+    text.pop_back();  // say() ends the line
+    say(options, text);
+  }
   const NoSignalsForNewThreads guard;
   server::ServedModel model = served_model(*engine, options);
   server::TelemetryOptions telemetry_options = options.telemetry;
