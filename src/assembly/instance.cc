@@ -172,7 +172,6 @@ int64_t choose_kv_memory(const Config& options) {
   return memory > 0 ? std::min(kDefault, memory / 4) : kDefault;
 }
 
-// A GPU's is checked when it is chosen.
 Status check_kv_memory_of_host(int64_t kv_memory) {
   const int64_t memory = cpu_info().memory_bytes;
   if (memory <= 0 || kv_memory <= memory) return Status();
