@@ -105,7 +105,7 @@ class ProgramOnAGpu(unittest.TestCase):
         server = Server("--client-sampling")
         self.assertIn("logits and lists of steps", server.start)
         asks = [(f"Count to {i}.", {"temperature": i % 2, "seed": i, "max_tokens": 30}) for i in range(16)]
-        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+        schema = {"type": "object", "properties": {"n": {"type": "boolean"}}, "required": ["n"], "additionalProperties": False}
         asks[3][1]["response_format"] = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
         asks[3][1]["max_tokens"] = 100
         asks[5][1]["frequency_penalty"] = 0.7
