@@ -12,7 +12,7 @@ namespace fathom::kernels {
 template <class Fn>
 void for_row_ranges(Stream& stream, int64_t num_rows, int64_t ns_per_row, Fn&& fn) {
   constexpr int64_t kInlineNs = 20000;
-  constexpr int64_t kItemNs = 20000;
+  constexpr int64_t kItemNs = 8000;
   if (num_rows <= 0) return;
   if (num_rows == 1 || num_rows * ns_per_row < kInlineNs || stream.pool().num_threads() == 1) {
     fn(int64_t{0}, num_rows, 0);
