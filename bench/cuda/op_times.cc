@@ -1,40 +1,54 @@
 #include "cuda/op_times.h"
 
+#include <cuda_profiler_api.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
 
+#include "cuda/gpu_bench.h"
+
 namespace fathom::gpu_bench {
+namespace {
+
+// A time of a kernel that failed is none.
+void check(cudaError_t error) {
+  if (error != cudaSuccess) fail(cuda_status(error, "timing operations"));
+}
+
+}  // namespace
 
 OpTimes::~OpTimes() {
   for (const Call& call : calls_) {
-    cudaEventDestroy(call.begin);
-    cudaEventDestroy(call.end);
+    (void)cudaEventDestroy(call.begin);
+    (void)cudaEventDestroy(call.end);
   }
 }
 
 void OpTimes::start(cudaStream_t stream) {
   stream_ = stream;
   on_ = true;
+  check(cudaProfilerStart());
 }
 
 void OpTimes::before() {
   if (!on_) return;
   Call call = {};
-  cudaEventCreate(&call.begin);
-  cudaEventCreate(&call.end);
-  cudaEventRecord(call.begin, stream_);
+  check(cudaEventCreate(&call.begin));
+  check(cudaEventCreate(&call.end));
+  check(cudaEventRecord(call.begin, stream_));
   calls_.push_back(call);
 }
 
 void OpTimes::after(const char* kernel, const kernels::OpWork&) {
   if (!on_) return;
   calls_.back().kernel = kernel;
-  cudaEventRecord(calls_.back().end, stream_);
+  check(cudaEventRecord(calls_.back().end, stream_));
 }
 
 void OpTimes::print(const char* pass, int layers) {
   on_ = false;
+  check(cudaProfilerStop());
   struct Sum {
     std::string name;
     int calls = 0;
@@ -44,15 +58,15 @@ void OpTimes::print(const char* pass, int layers) {
   double all = 0;
   for (const Call& call : calls_) {
     float ms = 0;
-    cudaEventSynchronize(call.end);
-    cudaEventElapsedTime(&ms, call.begin, call.end);
+    check(cudaEventSynchronize(call.end));
+    check(cudaEventElapsedTime(&ms, call.begin, call.end));
     Sum& sum = by_name[call.kernel];
     sum.name = call.kernel;
     ++sum.calls;
     sum.us += static_cast<double>(ms) * 1e3;
     all += static_cast<double>(ms) * 1e3;
-    cudaEventDestroy(call.begin);
-    cudaEventDestroy(call.end);
+    check(cudaEventDestroy(call.begin));
+    check(cudaEventDestroy(call.end));
   }
   calls_.clear();
   std::vector<Sum> sums;

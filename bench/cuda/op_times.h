@@ -1,4 +1,5 @@
-// How a pass's time is shared out among its operations, by events around each.
+// How a pass's time is shared out among its operations, by events around each.  A profiler that
+// does not begin by itself (ncu --profile-from-start off) sees the same.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -6,7 +6,7 @@
 // differs from the reference's, which shows in about one value in 10^9 after the rounding to fp32.
 #pragma once
 
-#include "device/cuda/cuda_stream.h"
+#include "kernels/cuda_launch.cuh"
 #include "kernels/formats.h"
 #include "kernels/kernel_table.h"
 #include "kernels/paged_rows.h"

@@ -8,7 +8,7 @@
 namespace fathom::model {
 
 std::optional<uint64_t> ForwardPass::shape_of(const Batch& batch, bool keeps_logits) const {
-  constexpr int64_t kRowsMost = 256;
+  constexpr int64_t kRowsMost = 2048;
   int64_t num_rows = 0, num_runs = 0, num_alike = 0;
   const std::byte* last = nullptr;
   for (const Segment& s : batch.segments) {

@@ -33,6 +33,9 @@ class CudaStream final : public Stream {
 
   // For benchmarks.  Off: repeat() makes and launches no graph.
   void use_graphs(bool on) { uses_graphs_ = on; }
+  // For benchmarks.  Off: a kernel begins when that before it has ended (kernels/cuda_launch.cuh).
+  void use_overlap(bool on) { uses_overlap_ = on; }
+  bool uses_overlap() const { return uses_overlap_; }
   // For benchmarks.  On: busy_ms() is the time from the first launch behind the last but one
   // synchronize() to the last one.
   void measure_busy(bool on);
@@ -120,7 +123,7 @@ class CudaStream final : public Stream {
   size_t scratch_bytes_ = 0;
   int64_t scratch_version_ = 0;
 
-  bool uses_graphs_ = true;
+  bool uses_graphs_ = true, uses_overlap_ = true;
   Watch watch_ = Watch::kNone;
   std::vector<std::unique_ptr<Repeat>> repeats_;
   const Repeat* compared_ = nullptr;  // kCapture, kReplay

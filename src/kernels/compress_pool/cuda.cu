@@ -9,6 +9,7 @@ constexpr int kThreads = 128;
 constexpr int kMaxRatio = 8;
 
 __global__ void compress_pool_kernel(CompressPoolArgs args) {
+  cuda::wait_for_earlier();
   const int64_t g = blockIdx.y, n = args.ratio;
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= args.dim) return;
@@ -35,8 +36,7 @@ void run(const CompressPoolArgs& args) {
   if (args.num_groups == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
   const dim3 grid = cuda::grid(cuda::ceil_div(args.dim, kThreads), args.num_groups);
-  compress_pool_kernel<<<grid, kThreads, 0, stream.launch_handle()>>>(args);
-  stream.check_launch("compress_pool");
+  cuda::launch(stream, "compress_pool", compress_pool_kernel, {grid, kThreads}, args);
 }
 
 }  // namespace

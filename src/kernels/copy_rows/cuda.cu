@@ -8,6 +8,7 @@ namespace {
 constexpr int kThreads = 128;
 
 __global__ void copy_rows_kernel(CopyRowsArgs args) {
+  cuda::wait_for_earlier();
   const int64_t r = blockIdx.x;
   const void* src = args.src[r];
   void* dst = args.dst[r];
@@ -27,8 +28,7 @@ __global__ void copy_rows_kernel(CopyRowsArgs args) {
 void run(const CopyRowsArgs& args) {
   if (args.num_rows == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  copy_rows_kernel<<<cuda::grid(args.num_rows), kThreads, 0, stream.launch_handle()>>>(args);
-  stream.check_launch("copy_rows");
+  cuda::launch(stream, "copy_rows", copy_rows_kernel, {cuda::grid(args.num_rows), kThreads}, args);
 }
 
 }  // namespace

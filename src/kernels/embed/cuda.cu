@@ -8,6 +8,7 @@ namespace {
 constexpr int kThreads = 256;
 
 __global__ void embed_kernel(EmbedArgs args) {
+  cuda::wait_for_earlier();
   const int64_t t = blockIdx.x;
   const Bf16* row = reinterpret_cast<const Bf16*>(args.table) + args.ids[t] * args.hidden;
   if (args.given != nullptr && args.given[t] != nullptr) row = args.given[t];
@@ -27,8 +28,7 @@ bool supports(const EmbedArgs& args) { return cuda::is_aligned(args.table, sizeo
 void run(const EmbedArgs& args) {
   if (args.num_tokens == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  embed_kernel<<<cuda::grid(args.num_tokens), kThreads, 0, stream.launch_handle()>>>(args);
-  stream.check_launch("embed");
+  cuda::launch(stream, "embed", embed_kernel, {cuda::grid(args.num_tokens), kThreads}, args);
 }
 
 }  // namespace

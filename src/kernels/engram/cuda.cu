@@ -12,6 +12,7 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / cuda::kWarp;
 
 __global__ void gather_kernel(EngramGatherArgs args) {
+  cuda::wait_for_earlier();
   const int64_t r = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
   if (r >= args.num_tokens * args.rows_per_token) return;
   const int64_t dim = args.dim, row = args.rows[r];
@@ -23,6 +24,7 @@ __global__ void gather_kernel(EngramGatherArgs args) {
 }
 
 __global__ void __launch_bounds__(kThreads) gate_kernel(EngramGateArgs args, float inv_sqrt) {
+  cuda::wait_for_earlier();
   __shared__ double partial[kWarps];
   const int64_t t = blockIdx.x, k = blockIdx.y, h = args.hidden, m = args.copies;
   Bf16* x = args.x + (t * m + k) * h;
@@ -60,18 +62,16 @@ void run_gather(const EngramGatherArgs& args) {
   const int64_t rows = args.num_tokens * args.rows_per_token;
   if (rows == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  gather_kernel<<<cuda::grid(cuda::ceil_div(rows, kWarps)), kThreads, 0, stream.launch_handle()>>>(
-      args);
-  stream.check_launch("engram_gather");
+  cuda::launch(stream, "engram_gather", gather_kernel,
+               {cuda::grid(cuda::ceil_div(rows, kWarps)), kThreads}, args);
 }
 
 void run_gate(const EngramGateArgs& args) {
   if (args.num_tokens == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
   const auto inv_sqrt = static_cast<float>(1.0 / sqrt(static_cast<double>(args.hidden)));
-  gate_kernel<<<cuda::grid(args.num_tokens, args.copies), kThreads, 0, stream.launch_handle()>>>(
-      args, inv_sqrt);
-  stream.check_launch("engram_gate");
+  cuda::launch(stream, "engram_gate", gate_kernel,
+               {cuda::grid(args.num_tokens, args.copies), kThreads}, args, inv_sqrt);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ __device__ int32_t compressed_id(const EngramHashArgs& args, int64_t t, int64_t 
 }
 
 __global__ void hash_kernel(EngramHashArgs args) {
+  cuda::wait_for_earlier();
   const int64_t t = int64_t{blockIdx.x} * kThreads + threadIdx.x, layer = blockIdx.y;
   if (t >= args.num_tokens) return;
   const int64_t heads = int64_t{args.max_ngram - 1} * args.heads_per_order;
@@ -43,6 +44,7 @@ __global__ void hash_kernel(EngramHashArgs args) {
 // A second launch, as rows read histories of before the batch.  A slot takes the last of the run's
 // positions that fall on it.
 __global__ void keep_kernel(EngramHashArgs args) {
+  cuda::wait_for_earlier();
   const EngramRun& run = args.runs[blockIdx.x];
   const int64_t kept = run.num_rows < args.history_size ? run.num_rows : args.history_size;
   for (int64_t i = threadIdx.x; i < kept; i += kThreads) {
@@ -57,12 +59,12 @@ void run(const EngramHashArgs& args) {
   CudaStream& stream = cuda_stream(args.stream);
   const cudaStream_t handle = stream.launch_handle();
   if (args.num_layers > 0) {
-    hash_kernel<<<cuda::grid(cuda::ceil_div(args.num_tokens, kThreads), args.num_layers), kThreads,
-                  0, handle>>>(args);
-    stream.check_launch("engram_hash");
+    cuda::launch(stream, "engram_hash", hash_kernel,
+                 {cuda::grid(cuda::ceil_div(args.num_tokens, kThreads), args.num_layers), kThreads},
+                 args);
   }
-  keep_kernel<<<cuda::grid(args.num_runs), kThreads, 0, handle>>>(args);
-  stream.check_launch("engram_hash, history");
+  cuda::launch(stream, "engram_hash, history", keep_kernel, {cuda::grid(args.num_runs), kThreads},
+               args);
 }
 
 }  // namespace

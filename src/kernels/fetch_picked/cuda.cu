@@ -28,6 +28,7 @@ __device__ void copy_piece(const uint4* from, uint4* to, int64_t n) {
 }
 
 __global__ void __launch_bounds__(kThreads) fetch_picked_kernel(FetchPickedArgs args) {
+  cuda::wait_for_earlier();
   extern __shared__ int list[];  // [num_records] 1 if picked; then the picked ones in order
   __shared__ int num_picked;
   for (int64_t r = threadIdx.x; r < args.num_records; r += kThreads) list[r] = 0;
@@ -71,9 +72,8 @@ void run(const FetchPickedArgs& args) {
   if (args.num_picks == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
   const auto shared = static_cast<size_t>(args.num_records) * sizeof(int);
-  fetch_picked_kernel<<<cuda::grid(stream.num_multiprocessors()), kThreads, shared,
-                        stream.launch_handle()>>>(args);
-  stream.check_launch("fetch_picked");
+  cuda::launch(stream, "fetch_picked", fetch_picked_kernel,
+               {cuda::grid(stream.num_multiprocessors()), kThreads, shared}, args);
 }
 
 }  // namespace

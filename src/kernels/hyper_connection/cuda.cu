@@ -11,6 +11,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / cuda::kWarp;
 __global__ void __launch_bounds__(kThreads) hc_in_kernel(HcInArgs args) {
+  cuda::wait_for_earlier();
   __shared__ double partial[kWarps];
   const int64_t t = blockIdx.x, hidden = args.hidden;
   const Bf16* x = args.x + t * args.copies * hidden;
@@ -46,6 +47,7 @@ __device__ inline void widen_4(uint2 w, float (&v)[4]) {
 }
 
 __global__ void __launch_bounds__(kThreads) hc_in_4_kernel(const __grid_constant__ HcInArgs args) {
+  cuda::wait_for_earlier();
   __shared__ double partial[kWarps];
   const int64_t t = blockIdx.x, units = args.hidden / 4;
   const auto* x = reinterpret_cast<const uint2*>(args.x + t * 4 * args.hidden);
@@ -96,6 +98,7 @@ __global__ void __launch_bounds__(kThreads) hc_in_4_kernel(const __grid_constant
 }
 
 __global__ void __launch_bounds__(kThreads) hc_out_kernel(HcOutArgs args) {
+  cuda::wait_for_earlier();
   const int64_t t = blockIdx.x, m = args.copies, hidden = args.hidden;
   const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x;
   if (i >= hidden) return;
@@ -117,6 +120,7 @@ __global__ void __launch_bounds__(kThreads) hc_out_kernel(HcOutArgs args) {
 // The same for 4 copies, four columns a thread.
 __global__ void __launch_bounds__(kThreads)
     hc_out_4_kernel(const __grid_constant__ HcOutArgs args) {
+  cuda::wait_for_earlier();
   __shared__ float post[4], comb[16];
   const int64_t t = blockIdx.x, units = args.hidden / 4;
   if (threadIdx.x < 16) comb[threadIdx.x] = args.comb[t * 16 + threadIdx.x];
@@ -163,26 +167,16 @@ void run_in(const HcInArgs& args) {
   CudaStream& stream = cuda_stream(args.stream);
   const bool four = args.copies == 4 && args.hidden % 4 == 0 && args.hidden <= kMaxHidden &&
                     cuda::is_aligned(args.w, 8);
-  const cudaStream_t handle = stream.launch_handle();
-  if (four) {
-    hc_in_4_kernel<<<cuda::grid(args.num_tokens), kThreads, 0, handle>>>(args);
-  } else {
-    hc_in_kernel<<<cuda::grid(args.num_tokens), kThreads, 0, handle>>>(args);
-  }
-  stream.check_launch("hc_in");
+  cuda::launch(stream, "hc_in", four ? hc_in_4_kernel : hc_in_kernel,
+               {cuda::grid(args.num_tokens), kThreads}, args);
 }
 void run_out(const HcOutArgs& args) {
   if (args.num_tokens == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  const cudaStream_t handle = stream.launch_handle();
-  if (args.copies == 4 && args.hidden % 4 == 0) {
-    const dim3 grid = cuda::grid(args.num_tokens, cuda::ceil_div(args.hidden / 4, kThreads));
-    hc_out_4_kernel<<<grid, kThreads, 0, handle>>>(args);
-  } else {
-    const dim3 grid = cuda::grid(args.num_tokens, cuda::ceil_div(args.hidden, kThreads));
-    hc_out_kernel<<<grid, kThreads, 0, handle>>>(args);
-  }
-  stream.check_launch("hc_out");
+  const bool four = args.copies == 4 && args.hidden % 4 == 0;
+  const int64_t items = four ? args.hidden / 4 : args.hidden;
+  cuda::launch(stream, "hc_out", four ? hc_out_4_kernel : hc_out_kernel,
+               {cuda::grid(args.num_tokens, cuda::ceil_div(items, kThreads)), kThreads}, args);
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ __device__ inline void mma_fp64(double (&c)[4], const double (&a)[8], const doub
 // load reaches past the end.
 template <bool kWhole>
 __device__ inline uint2 load_x(const Bf16* x, int64_t c, int64_t n) {
-  if constexpr (kWhole) return __ldg(reinterpret_cast<const uint2*>(x + c));
+  if constexpr (kWhole) return *reinterpret_cast<const uint2*>(x + c);
   unsigned v[4] = {};
   for (int j = 0; j < 4 && c + j < n; ++j) v[j] = x[c + j].bits;
   return {v[0] | v[1] << 16, v[2] | v[3] << 16};
@@ -166,15 +166,19 @@ __global__ void __launch_bounds__(kThreads)
   if (kWhole && end > n) end = n;
   float4 wide[kOutputTiles];
   uint2 in[kTiles][2];
-  const auto load = [&](int64_t c) {
+  const auto load_weights = [&](int64_t c) {
 #pragma unroll
     for (int o = 0; o < kOutputTiles; ++o) wide[o] = load_fn<kWhole>(w[o], c, n);
+  };
+  const auto load_inputs = [&](int64_t c) {
 #pragma unroll
     for (int i = 0; i < 2 * kTiles; ++i) in[i / 2][i % 2] = load_x<kWhole>(x[i / 2][i % 2], c, n);
   };
   constexpr int kEach = kStep / 4, kStride = kWarps * kEach;
   int64_t c = first + warp * kEach + 4 * q;
-  if (c < end) load(c);
+  if (c < end) load_weights(c);
+  cuda::wait_for_earlier();
+  if (c < end) load_inputs(c);
   while (c < end) {
     double a[kTiles][8];
 #pragma unroll
@@ -198,7 +202,10 @@ __global__ void __launch_bounds__(kThreads)
       b[o][3] = wide[o].w;
     }
     c += kStride;
-    if (c < end) load(c);
+    if (c < end) {
+      load_weights(c);
+      load_inputs(c);
+    }
 #pragma unroll
     for (int o = 0; o < kOutputTiles; ++o) {
 #pragma unroll
@@ -239,6 +246,7 @@ __global__ void __launch_bounds__(kThreads)
 constexpr int kFinishWarps = 4;
 __global__ void __launch_bounds__(kFinishWarps* cuda::kWarp)
     finish_kernel(const __grid_constant__ HcMixArgs args, int slices, const double* partial) {
+  cuda::wait_for_earlier();
   __shared__ float y[kFinishWarps][kMaxOutputs], z[kFinishWarps][kMaxCopiesInt * kMaxCopiesInt];
   __shared__ float total[kFinishWarps][kMaxCopiesInt];
   const int warp = static_cast<int>(threadIdx.x) / cuda::kWarp;
@@ -281,9 +289,8 @@ void multiply(CudaStream& stream, const HcMixArgs& args, const Slices& slices, d
   const dim3 grid(static_cast<unsigned>(cuda::ceil_div(args.num_tokens, kTiles * kTokens)),
                   static_cast<unsigned>(slices.count),
                   static_cast<unsigned>(cuda::ceil_div(num_y, kGroup)));
-  multiply_kernel<kTiles, kWhole>
-      <<<grid, kThreads, 0, stream.launch_handle()>>>(args, slices, partial);
-  stream.check_launch("hc_mix, products");
+  cuda::launch(stream, "hc_mix, products", multiply_kernel<kTiles, kWhole>, {grid, kThreads}, args,
+               slices, partial);
 }
 
 bool supports(const HcMixArgs& args) {
@@ -305,10 +312,10 @@ void run(const HcMixArgs& args) {
   } else {
     multiply<2, true>(stream, args, slices, partial);
   }
-  finish_kernel<<<cuda::grid(cuda::ceil_div(args.num_tokens, kFinishWarps)),
-                  kFinishWarps * cuda::kWarp, 0, stream.launch_handle()>>>(args, slices.count,
-                                                                           partial);
-  stream.check_launch("hc_mix");
+  cuda::launch(
+      stream, "hc_mix", finish_kernel,
+      {cuda::grid(cuda::ceil_div(args.num_tokens, kFinishWarps)), kFinishWarps * cuda::kWarp}, args,
+      slices.count, partial);
 }
 
 }  // namespace

@@ -113,6 +113,7 @@ __device__ bool is_candidate(const IndexSelectArgs& args, int64_t t, int64_t g) 
 
 __global__ void __launch_bounds__(kScoreThreads)
     score_kernel(IndexSelectArgs args, int64_t max_visible, Order* scores) {
+  cuda::wait_for_earlier();
   extern __shared__ int memory[];
   const int64_t t = blockIdx.y, dim = args.dim, words = dim / 4, groups = dim / 32;
   if (int64_t{blockIdx.x} * kScoreThreads >= args.num_visible[t]) return;
@@ -230,6 +231,7 @@ __device__ void score_blocks(const IndexSelectArgs& args, const Order* score, in
 __global__ void __launch_bounds__(kChooseThreads)
     choose_kernel(IndexSelectArgs args, int64_t max_visible, const Order* scores,
                   Order* block_scores) {
+  cuda::wait_for_earlier();
   __shared__ ChooseWork work;
   const int64_t t = blockIdx.x, n = args.num_visible[t];
   const Order* score = scores + t * max_visible;
@@ -271,13 +273,12 @@ void run_slab(CudaStream& stream, IndexSelectArgs args, int64_t first, int64_t r
   const auto bytes = static_cast<size_t>(score_work_words(args.num_heads, args.dim)) * sizeof(int);
   const cudaStream_t handle = stream.launch_handle();
   if (n > 0) {
-    score_kernel<<<cuda::grid(cuda::ceil_div(n, kScoreThreads), rows), kScoreThreads, bytes,
-                   handle>>>(args, n, scores);
-    stream.check_launch("index_select, scores");
+    cuda::launch(stream, "index_select, scores", score_kernel,
+                 {cuda::grid(cuda::ceil_div(n, kScoreThreads), rows), kScoreThreads, bytes}, args,
+                 n, scores);
   }
-  choose_kernel<<<cuda::grid(rows), kChooseThreads, 0, handle>>>(args, n, scores,
-                                                                 scores + rows * n);
-  stream.check_launch("index_select, choice");
+  cuda::launch(stream, "index_select, choice", choose_kernel, {cuda::grid(rows), kChooseThreads},
+               args, n, scores, scores + rows * n);
 }
 
 void run(const IndexSelectArgs& args) {

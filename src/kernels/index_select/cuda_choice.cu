@@ -201,6 +201,7 @@ __device__ void write(const Choice& c, const Work& work, int64_t row, const uint
 
 __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads)
     choice_kernel(const __grid_constant__ Choice c) {
+  cuda::wait_for_earlier();
   __shared__ Work work;
   const int64_t row = blockIdx.x / kBlocks;
   const int rank = static_cast<int>(cuda::cluster_rank()), tid = static_cast<int>(threadIdx.x);
@@ -234,8 +235,8 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads)
 
 void cuda::enqueue_choice(CudaStream& stream, const Choice& choice, int64_t rows) {
   if (rows == 0) return;
-  choice_kernel<<<cuda::grid(rows * kBlocks), kThreads, 0, stream.launch_handle()>>>(choice);
-  stream.check_launch("index_select, choice");
+  cuda::launch(stream, "index_select, choice", choice_kernel,
+               {cuda::grid(rows * kBlocks), kThreads}, choice);
 }
 
 }  // namespace fathom::kernels

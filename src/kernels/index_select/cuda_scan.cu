@@ -42,7 +42,7 @@ __device__ inline Quarter read_quarter(const uint8_t* row) {
   Quarter out;
   if (cuda::is_aligned_device(at, 4)) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) out.word[i] = __ldg(reinterpret_cast<const unsigned*>(at) + i);
+    for (int i = 0; i < 4; ++i) out.word[i] = reinterpret_cast<const unsigned*>(at)[i];
   } else {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -147,6 +147,7 @@ __device__ Candidates candidates_of(const IndexSelectArgs& args, int64_t t) {
 
 __global__ void __launch_bounds__(kThreads)
     score_kernel(const __grid_constant__ IndexSelectArgs args, const __grid_constant__ Scores out) {
+  cuda::wait_for_earlier();
   __shared__ int bins[kBins];
   const int64_t t = blockIdx.y, block_first = int64_t{blockIdx.x} * kBlockKeys;
   const Candidates candidates = candidates_of(args, t);
@@ -193,10 +194,18 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// A kernel, since a memset would end before the next kernel begins.
+__global__ void __launch_bounds__(kThreads) clear_kernel(uint4* words, int64_t count) {
+  cuda::wait_for_earlier();
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i < count) words[i] = {0, 0, 0, 0};
+}
+
 // Of each block its best row, the newest always first.  A thread a block.
 __global__ void __launch_bounds__(kThreads)
     block_kernel(const __grid_constant__ IndexSelectArgs args, const __grid_constant__ Scores rows,
                  const __grid_constant__ Scores blocks) {
+  cuda::wait_for_earlier();
   __shared__ int bins[kBins];
   const int64_t t = blockIdx.y, n = args.num_visible[t];
   const int64_t num = (n + args.block_rows - 1) / args.block_rows;
@@ -249,13 +258,12 @@ void run_slab(CudaStream& stream, IndexSelectArgs args, int64_t first, int64_t r
   of_blocks.histogram = of_rows.histogram + rows * kBins;
   of_rows.of_rows = reinterpret_cast<Order*>(of_rows.histogram + histograms);
   of_blocks.of_rows = of_rows.of_rows + rows * of_rows.stride;
-  const cudaStream_t handle = stream.launch_handle();
-  stream.check(cudaMemsetAsync(memory, 0, static_cast<size_t>(histograms) * 4, handle),
-               "index_select");
+  cuda::launch(stream, "index_select, histograms", clear_kernel,
+               {cuda::grid(cuda::ceil_div(histograms / 4, kThreads)), kThreads},
+               reinterpret_cast<uint4*>(memory), histograms / 4);
   if (most > 0) {
-    score_kernel<<<cuda::grid(cuda::ceil_div(most, kBlockKeys), rows), kThreads, 0, handle>>>(
-        args, of_rows);
-    stream.check_launch("index_select, scores");
+    cuda::launch(stream, "index_select, scores", score_kernel,
+                 {cuda::grid(cuda::ceil_div(most, kBlockKeys), rows), kThreads}, args, of_rows);
   }
   cuda::Choice choice = {of_rows.of_rows,
                          of_rows.stride,
@@ -270,9 +278,9 @@ void run_slab(CudaStream& stream, IndexSelectArgs args, int64_t first, int64_t r
                          args.chosen,
                          args.num_chosen};
   if (publishes && num_blocks > 0) {
-    block_kernel<<<cuda::grid(cuda::ceil_div(of_blocks.stride, kThreads), rows), kThreads, 0,
-                   handle>>>(args, of_rows, of_blocks);
-    stream.check_launch("index_select, blocks");
+    cuda::launch(stream, "index_select, blocks", block_kernel,
+                 {cuda::grid(cuda::ceil_div(of_blocks.stride, kThreads), rows), kThreads}, args,
+                 of_rows, of_blocks);
   }
   if (publishes) {
     cuda::Choice blocks = choice;

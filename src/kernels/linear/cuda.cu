@@ -13,6 +13,7 @@ constexpr int kTokens = 4;
 
 __global__ void fake_quantize_kernel(const Bf16* x, int64_t x_stride, int64_t rows, int64_t cols,
                                      Bf16* out) {
+  cuda::wait_for_earlier();
   const int64_t group = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
   const int64_t per_row = cols / 32;
   if (group >= rows * per_row) return;
@@ -36,6 +37,7 @@ struct Product {
 };
 
 __global__ void __launch_bounds__(kThreads) linear_exact_kernel(Product p) {
+  cuda::wait_for_earlier();
   const int64_t r = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
   const int64_t first = int64_t{blockIdx.y} * kTokens;
   if (r >= p.target.w.rows) return;
@@ -88,8 +90,7 @@ void run_exact(const LinearArgs& args) {
     product.target = args.targets[k];
     const dim3 grid = cuda::grid(cuda::ceil_div(product.target.w.rows, kWarps),
                                  cuda::ceil_div(args.num_tokens, kTokens));
-    linear_exact_kernel<<<grid, kThreads, 0, stream.launch_handle()>>>(product);
-    stream.check_launch("linear");
+    cuda::launch(stream, "linear", linear_exact_kernel, {grid, kThreads}, product);
   }
 }
 
@@ -99,9 +100,9 @@ void cuda::enqueue_fake_quantize(CudaStream& stream, const Bf16* x, int64_t x_st
                                  int64_t cols, Bf16* out) {
   const int64_t groups = rows * (cols / 32);
   if (groups == 0) return;
-  fake_quantize_kernel<<<cuda::grid(cuda::ceil_div(groups, kWarps)), kThreads, 0,
-                         stream.launch_handle()>>>(x, x_stride, rows, cols, out);
-  stream.check_launch("quantizing the input of linear");
+  cuda::launch(stream, "quantizing the input of linear", fake_quantize_kernel,
+               {cuda::grid(cuda::ceil_div(groups, kWarps)), kThreads}, x, x_stride, rows, cols,
+               out);
 }
 
 std::span<const Kernel<LinearArgs>> linear_cuda_kernels() {

@@ -18,6 +18,7 @@ struct Inputs {
 };
 
 __global__ void __launch_bounds__(kThreads) store_inputs_kernel(Inputs in) {
+  cuda::wait_for_earlier();
   const int chunks = cuda::num_chunks(in.cols);
   const int64_t item = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
   if (item >= in.out.rows * chunks) return;
@@ -34,9 +35,9 @@ void cuda::enqueue_store_inputs(CudaStream& stream, const Bf16* x, int64_t x_str
                                 bool quantize, const StoredInputs& out) {
   const int64_t items = out.rows * num_chunks(cols);
   if (items == 0) return;
-  store_inputs_kernel<<<cuda::grid(cuda::ceil_div(items, kWarps)), kThreads, 0,
-                        stream.launch_handle()>>>({x, x_stride, cols, quantize, out});
-  stream.check_launch("the inputs of linear");
+  cuda::launch(stream, "the inputs of linear", store_inputs_kernel,
+               {cuda::grid(cuda::ceil_div(items, kWarps)), kThreads},
+               {x, x_stride, cols, quantize, out});
 }
 
 }  // namespace fathom::kernels

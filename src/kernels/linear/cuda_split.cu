@@ -57,7 +57,7 @@ cuda::SplitShape shape_of(const CudaStream& stream, const cuda::Products& p, int
 }
 
 template <int kTiles>
-void launch(CudaStream& stream, const cuda::Products& p) {
+void launch_products(CudaStream& stream, const cuda::Products& p) {
   const int64_t token_tiles = cuda::ceil_div(p.x.rows, kTiles * 8);
   const cuda::SplitShape shape = shape_of(stream, p, kTiles * 8);
   cuda::launch_split(stream, "linear", linear_split_kernel<kTiles>,
@@ -73,7 +73,7 @@ bool cuda::takes_raw_inputs(const CudaStream& stream, const Products& p) {
 
 void cuda::enqueue_split_products(CudaStream& stream, const Products& p) {
   with_split_tiles(p.x.rows, p.target[0].w.cols,
-                   [&](auto tiles) { launch<decltype(tiles)::value>(stream, p); });
+                   [&](auto tiles) { launch_products<decltype(tiles)::value>(stream, p); });
 }
 
 }  // namespace fathom::kernels

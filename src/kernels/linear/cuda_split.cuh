@@ -2,9 +2,9 @@
 // If there are not enough blocks, a cluster of 2, 4 or 8 shares out the parts of the columns
 // (cuda_stored.cuh) and adds them across its shared memories; the bits are the same.
 //
-// Weights go from memory to registers, several chunks ahead; the inputs come to shared memory and
-// are read by all warps.  Limit: the bytes of the weights; for small matrices the time of one warp,
-// about 400 clocks a chunk.
+// Weights go from memory to registers, a batch of chunks ahead; the inputs come to shared memory
+// and are read by all warps.  Limit: the bytes of the weights; for small matrices the time of one
+// warp, about 400 clocks a chunk.
 #pragma once
 
 #include "kernels/linear/cuda_inputs.cuh"
@@ -133,19 +133,31 @@ __device__ inline void multiply_tokens(const Operands& a, unsigned x, unsigned o
 template <DType kDtype, int kTiles>
 __device__ void multiply_chunks(const WeightMatrix& w, int64_t row, const SplitInputs& in,
                                 int splits, const SplitShared& shared) {
-  constexpr int kAhead = kDtype == DType::kBf16 ? 2 : kDtype == DType::kI8 && kTiles <= 2 ? 6 : 4;
+  // Chunks are loaded a batch at a time, while the batch before is multiplied.  A ring of chunks,
+  // each loaded when its place is free, would have as much in flight, but a warp has six
+  // scoreboards: a wait for the oldest load would be one for the newest too (measured: a
+  // microsecond a chunk, whatever its size).
+  constexpr int kBatch = kDtype == DType::kI8     ? 4
+                         : kDtype == DType::kBf16 ? (kTiles <= 2 ? 2 : 1)
+                                                  : (kTiles <= 2 ? 3 : 2);
   const int each = kParts / splits, last = (static_cast<int>(cluster_rank()) + 1) * each - 1;
   int part = last + 1 - each;
   const int first = part_begin(in.chunks, part), end = part_begin(in.chunks, last + 1);
   const LaneRows<kDtype> rows(w, row);
-  LaneChunk<kDtype> ring[kAhead];
+  LaneChunk<kDtype> batch[kBatch], next[kBatch];
 #pragma unroll
-  for (int j = 0; j < kAhead; ++j) ring[j] = rows.load(first + j);
+  for (int j = 0; j < kBatch; ++j) batch[j] = rows.load(first + j);
   const auto part_after = [&](int c) {  // the part that chunk c belongs to, or the block's last
     while (part < last && part_begin(in.chunks, part + 1) <= c) ++part;
     return part_begin(in.chunks, part + 1);
   };
   int part_end = part_after(first);
+  wait_for_earlier();  // weights are on their way
+  if (in.x.data == nullptr) {
+    make_inputs(in, first, end, shared);
+  } else {
+    copy_inputs(in, first, end, shared);
+  }
   copy_async_wait();
   __syncthreads();
   const unsigned lane = threadIdx.x % kWarp, r = lane % 8, i = lane / 8;
@@ -153,13 +165,14 @@ __device__ void multiply_chunks(const WeightMatrix& w, int64_t row, const SplitI
   unsigned x = shared_address(shared.x) + r * kRowBytes + ((i ^ r) * 16);
   float sum[kTiles][4] = {};
 #pragma unroll 1
-  for (int c = first; c < end; c += kAhead) {
+  for (int c = first; c < end; c += kBatch) {
 #pragma unroll
-    for (int j = 0; j < kAhead; ++j) {
+    for (int j = 0; j < kBatch; ++j) next[j] = rows.load(c + kBatch + j);
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
       if (c + j >= end) break;
       Operands a;
-      widen(ring[j], a);
-      ring[j] = rows.load(c + j + kAhead);
+      widen(batch[j], a);
       multiply_tokens<kTiles>(a, x, other, in.tokens, sum);
       x += static_cast<unsigned>(in.tokens * kRowBytes);
       if (c + j + 1 == part_end) {
@@ -167,6 +180,8 @@ __device__ void multiply_chunks(const WeightMatrix& w, int64_t row, const SplitI
         part_end = part_after(c + j + 1);
       }
     }
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) batch[j] = next[j];
   }
 }
 
@@ -176,13 +191,6 @@ template <int kTiles>
 __device__ void multiply_split(const WeightMatrix& w, int64_t row, const SplitInputs& in,
                                int splits, const SplitShared& shared) {
   const int each = kParts / splits, rank = static_cast<int>(cluster_rank());
-  const int begin = part_begin(in.chunks, rank * each);
-  const int end = part_begin(in.chunks, (rank + 1) * each);
-  if (in.x.data == nullptr) {
-    make_inputs(in, begin, end, shared);
-  } else {
-    copy_inputs(in, begin, end, shared);
-  }
   const int places = (rank == 0 ? 1 : each) * shared.max_tokens * kSplitPitch;
   for (int e = static_cast<int>(threadIdx.x); e < places; e += kSplitThreads) {
     shared.partial[e] = 0;
@@ -240,19 +248,9 @@ void with_split_tiles(int64_t tokens, int64_t cols, Fn&& fn) {
 template <class Kernel, class... Args>
 void launch_split(CudaStream& stream, const char* what, Kernel kernel, dim3 grid,
                   const SplitShape& shape, const Args&... args) {
-  const auto bytes = static_cast<unsigned>(shape.shared_bytes);
   stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(shape.splits), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = dim3(kSplitThreads);
-  config.dynamicSmemBytes = bytes;
-  config.stream = stream.launch_handle();
-  config.attrs = &cluster;
-  config.numAttrs = shape.splits > 1 ? 1 : 0;
-  stream.check(cudaLaunchKernelEx(&config, kernel, args...), what);
+  launch(stream, what, kernel,
+         {grid, kSplitThreads, static_cast<size_t>(shape.shared_bytes), shape.splits}, args...);
 }
 
 }  // namespace fathom::kernels::cuda

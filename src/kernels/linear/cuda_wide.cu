@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(cuda::kWideThreads, cuda::Wide<kTokens>::kBloc
 }
 
 template <DType kDtype>
-void launch(CudaStream& stream, const cuda::Products& p) {
+void launch_products(CudaStream& stream, const cuda::Products& p) {
   int64_t tiles = 0;
   for (int32_t k = 0; k < p.num_targets; ++k) {
     tiles += cuda::ceil_div(p.target[k].w.rows, cuda::kWideRows);
@@ -91,11 +91,11 @@ void cuda::enqueue_wide_products(CudaStream& stream, const Products& p) {
       same.target[same.num_targets++] = p.target[k++];
     }
     if (dtype == DType::kF8E4M3) {
-      launch<DType::kF8E4M3>(stream, same);
+      launch_products<DType::kF8E4M3>(stream, same);
     } else if (dtype == DType::kI8) {
-      launch<DType::kI8>(stream, same);
+      launch_products<DType::kI8>(stream, same);
     } else {
-      launch<DType::kBf16>(stream, same);
+      launch_products<DType::kBf16>(stream, same);
     }
   }
 }

@@ -187,6 +187,13 @@ __device__ inline void multiply_columns(const WeightMatrix& w, int64_t row, cons
   const int last = part_begin(in.chunks, in.end_part);
   const LaneRows<kDtype> rows(w, row + static_cast<int>(threadIdx.x) % 128 / kWarp * 16);
   LaneChunk<kDtype> even = rows.load(first), odd = rows.load(first + 1);
+  // Who reads the inputs, or writes what comes of them, does so behind these copies.
+  if (threadIdx.x == 0) {
+    wait_for_earlier();
+    for (int i = 0; i < kWideStages && first + i < last; ++i) {
+      copy_chunk<kTokens>(in, first + i, i, shared);
+    }
+  }
   WideSource<kDtype> source(rows, first + 2);
   WideRing<kTokens> ring(shared);
   Operands a[kSets];
@@ -233,13 +240,6 @@ __device__ inline void multiply_wide(const WeightMatrix& w, int64_t row, const W
     barrier_init_fence();
   }
   __syncthreads();
-  if (threadIdx.x == 0) {
-    const int first = part_begin(in.chunks, in.first_part);
-    const int count = part_begin(in.chunks, in.end_part) - first;
-    for (int i = 0; i < kWideStages && i < count; ++i) {
-      copy_chunk<kTokens>(in, first + i, i, shared);
-    }
-  }
   float total[kTokens / 2];
   multiply_columns<kDtype, kTokens>(w, row, in, shared, total);
   __syncthreads();  // the ring is free
@@ -328,17 +328,7 @@ template <int kTokens, class Kernel, class... Args>
 void launch_wide(CudaStream& stream, const char* what, Kernel kernel, dim3 grid, int splits,
                  const Args&... args) {
   stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(splits), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = grid;
-  config.blockDim = dim3(kWideThreads);
-  config.dynamicSmemBytes = Wide<kTokens>::kShared;
-  config.stream = stream.launch_handle();
-  config.attrs = &cluster;
-  config.numAttrs = splits > 1 ? 1 : 0;
-  stream.check(cudaLaunchKernelEx(&config, kernel, args...), what);
+  launch(stream, what, kernel, {grid, kWideThreads, Wide<kTokens>::kShared, splits}, args...);
 }
 
 }  // namespace fathom::kernels::cuda

@@ -34,6 +34,7 @@ __device__ Pick find_pick(const Slab& slab, int64_t pick) {
 }
 
 __global__ void __launch_bounds__(kThreads) gate_up_kernel(Slab slab) {
+  cuda::wait_for_earlier();
   const int64_t r = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
   if (r >= slab.args.width) return;
   const Pick pick = find_pick(slab, blockIdx.y);
@@ -54,6 +55,7 @@ __global__ void __launch_bounds__(kThreads) gate_up_kernel(Slab slab) {
 }
 
 __global__ void __launch_bounds__(kThreads) down_kernel(Slab slab) {
+  cuda::wait_for_earlier();
   const int64_t r = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
   if (r >= slab.args.hidden) return;
   const Pick pick = find_pick(slab, blockIdx.y);
@@ -65,6 +67,7 @@ __global__ void __launch_bounds__(kThreads) down_kernel(Slab slab) {
 }
 
 __global__ void sum_kernel(Slab slab) {
+  cuda::wait_for_earlier();
   const int64_t t = blockIdx.y, hidden = slab.args.hidden, picks = slab.args.k + 1;
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= hidden) return;
@@ -90,16 +93,13 @@ void run_slab(CudaStream& stream, Slab slab, int64_t tokens) {
   cuda::enqueue_fake_quantize(stream, args.x + slab.first * args.hidden, args.hidden, tokens,
                               args.hidden, memory);
   const cudaStream_t handle = stream.launch_handle();
-  gate_up_kernel<<<cuda::grid(cuda::ceil_div(args.width, kWarps), picks), kThreads, 0, handle>>>(
-      slab);
-  stream.check_launch("moe_experts, gate and up");
+  cuda::launch(stream, "moe_experts, gate and up", gate_up_kernel,
+               {cuda::grid(cuda::ceil_div(args.width, kWarps), picks), kThreads}, slab);
   cuda::enqueue_fake_quantize(stream, slab.h, args.width, picks, args.width, slab.h);
-  down_kernel<<<cuda::grid(cuda::ceil_div(args.hidden, kWarps), picks), kThreads, 0, handle>>>(
-      slab);
-  stream.check_launch("moe_experts, down");
-  sum_kernel<<<cuda::grid(cuda::ceil_div(args.hidden, kThreads), tokens), kThreads, 0, handle>>>(
-      slab);
-  stream.check_launch("moe_experts, sum");
+  cuda::launch(stream, "moe_experts, down", down_kernel,
+               {cuda::grid(cuda::ceil_div(args.hidden, kWarps), picks), kThreads}, slab);
+  cuda::launch(stream, "moe_experts, sum", sum_kernel,
+               {cuda::grid(cuda::ceil_div(args.hidden, kThreads), tokens), kThreads}, slab);
 }
 
 void run(const MoeExpertsArgs& args) {

@@ -39,6 +39,7 @@ __device__ int sum_until(int value, int* shared) {
 
 // One block: a thread an expert.
 __global__ void __launch_bounds__(kPlanThreads) plan_kernel(ExpertSlab slab) {
+  cuda::wait_for_earlier();
   __shared__ int count[kPlanThreads];
   __shared__ int of_warp[2][kPlanThreads / cuda::kWarp];
   const int e = static_cast<int>(threadIdx.x);
@@ -68,6 +69,7 @@ __global__ void __launch_bounds__(kPlanThreads) plan_kernel(ExpertSlab slab) {
 
 // A warp makes a chunk of a token's inputs, for all its picks.
 __global__ void __launch_bounds__(kThreads) inputs_kernel(ExpertSlab slab) {
+  cuda::wait_for_earlier();
   const int chunks = cuda::num_chunks(slab.args.hidden);
   const int64_t item = int64_t{blockIdx.x} * kWarps + threadIdx.x / cuda::kWarp;
   if (item >= slab.tokens * chunks) return;
@@ -81,6 +83,7 @@ __global__ void __launch_bounds__(kThreads) inputs_kernel(ExpertSlab slab) {
 }
 
 __global__ void sum_kernel(ExpertSlab slab) {
+  cuda::wait_for_earlier();
   const int64_t t = blockIdx.y, hidden = slab.args.hidden, picks = slab.args.k + 1;
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= hidden) return;
@@ -139,19 +142,17 @@ void run_slab(CudaStream& stream, ExpertSlab slab) {
   if (memory == nullptr) return;
   place(slab, memory);
   const cudaStream_t handle = stream.launch_handle();
-  plan_kernel<<<1, kPlanThreads, 0, handle>>>(slab);
-  stream.check_launch("moe_experts, plan");
+  cuda::launch(stream, "moe_experts, plan", plan_kernel, {1, kPlanThreads}, slab);
   const int64_t items = slab.tokens * cuda::num_chunks(args.hidden);
-  inputs_kernel<<<cuda::grid(cuda::ceil_div(items, kWarps)), kThreads, 0, handle>>>(slab);
-  stream.check_launch("moe_experts, inputs");
+  cuda::launch(stream, "moe_experts, inputs", inputs_kernel,
+               {cuda::grid(cuda::ceil_div(items, kWarps)), kThreads}, slab);
   if (wide) {
     cuda::enqueue_wide_experts(stream, slab);
   } else {
     cuda::enqueue_split_experts(stream, slab);
   }
-  sum_kernel<<<cuda::grid(cuda::ceil_div(args.hidden, kThreads), slab.tokens), kThreads, 0,
-               handle>>>(slab);
-  stream.check_launch("moe_experts, sum");
+  cuda::launch(stream, "moe_experts, sum", sum_kernel,
+               {cuda::grid(cuda::ceil_div(args.hidden, kThreads), slab.tokens), kThreads}, slab);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ template <int kTiles>
 __global__ void __launch_bounds__(cuda::kSplitThreads, 2)
     gate_up_kernel(const __grid_constant__ ExpertSlab slab,
                    const __grid_constant__ SplitShape shape) {
+  cuda::wait_for_earlier();
   extern __shared__ __align__(1024) std::byte memory[];
   if (static_cast<int>(blockIdx.y) >= *slab.num_tiles) return;
   const ExpertTile tile = slab.tiles[blockIdx.y];
@@ -47,6 +48,7 @@ __global__ void __launch_bounds__(cuda::kSplitThreads, 2)
 template <int kTiles>
 __global__ void __launch_bounds__(cuda::kSplitThreads, 2)
     down_kernel(const __grid_constant__ ExpertSlab slab, const __grid_constant__ SplitShape shape) {
+  cuda::wait_for_earlier();
   extern __shared__ __align__(1024) std::byte memory[];
   if (static_cast<int>(blockIdx.y) >= *slab.num_tiles) return;
   const ExpertTile tile = slab.tiles[blockIdx.y];
@@ -68,7 +70,7 @@ __global__ void __launch_bounds__(cuda::kSplitThreads, 2)
 }
 
 template <int kTiles>
-void launch(CudaStream& stream, const ExpertSlab& slab) {
+void launch_products(CudaStream& stream, const ExpertSlab& slab) {
   const MoeExpertsArgs& args = slab.args;
   const int64_t up = cuda::ceil_div(args.width, kHalf);
   const int64_t down = cuda::ceil_div(args.hidden, cuda::kSplitRows);
@@ -97,7 +99,7 @@ int cuda::split_expert_tokens(const MoeExpertsArgs& args, int64_t wanted) {
 void cuda::enqueue_split_experts(CudaStream& stream, const ExpertSlab& slab) {
   const int64_t cols = slab.args.hidden > slab.args.width ? slab.args.hidden : slab.args.width;
   with_split_tiles(slab.tile_tokens, cols,
-                   [&](auto tiles) { launch<decltype(tiles)::value>(stream, slab); });
+                   [&](auto tiles) { launch_products<decltype(tiles)::value>(stream, slab); });
 }
 
 }  // namespace fathom::kernels

@@ -33,6 +33,7 @@ __device__ inline bool find_tile(const WideExperts& e, ExpertTile& tile) {
 template <int kTokens>
 __global__ void __launch_bounds__(cuda::kWideThreads, cuda::Wide<kTokens>::kBlocks)
     gate_up_kernel(const __grid_constant__ WideExperts e) {
+  cuda::wait_for_earlier();
   extern __shared__ __align__(1024) std::byte memory[];
   const ExpertSlab& slab = e.slab;
   ExpertTile tile;
@@ -67,6 +68,7 @@ __global__ void __launch_bounds__(cuda::kWideThreads, cuda::Wide<kTokens>::kBloc
 template <int kTokens>
 __global__ void __launch_bounds__(cuda::kWideThreads, cuda::Wide<kTokens>::kBlocks)
     down_kernel(const __grid_constant__ WideExperts e) {
+  cuda::wait_for_earlier();
   extern __shared__ __align__(1024) std::byte memory[];
   const ExpertSlab& slab = e.slab;
   ExpertTile tile;
@@ -96,8 +98,8 @@ __global__ void __launch_bounds__(cuda::kWideThreads, cuda::Wide<kTokens>::kBloc
 }
 
 template <int kTokens, class Kernel>
-void launch(CudaStream& stream, const char* what, Kernel kernel, int64_t row_tiles,
-            WideExperts experts) {
+void launch_products(CudaStream& stream, const char* what, Kernel kernel, int64_t row_tiles,
+                     WideExperts experts) {
   const int64_t tiles = experts.slab.max_tiles;
   experts.splits =
       cuda::choose_wide_splits<kTokens>(row_tiles * tiles, stream.num_multiprocessors());
@@ -113,10 +115,11 @@ bool cuda::wide_experts_pay(const CudaStream& stream, const MoeExpertsArgs& args
 }
 
 int cuda::wide_expert_tokens(const MoeExpertsArgs& args, int64_t tokens) {
-  // A little more than the picks of an expert, so that most have one tile.
+  // More than the picks of an expert, so that nearly all have one tile: a second one costs more
+  // than columns without tokens.
   const int64_t each = tokens * args.k / args.num_experts;
   int tile = 0;
-  with_wide_tokens(each + each / 3, [&](auto n) { tile = decltype(n)::value; });
+  with_wide_tokens(each + each * 3 / 4, [&](auto n) { tile = decltype(n)::value; });
   return tile;
 }
 
@@ -125,8 +128,9 @@ void cuda::enqueue_wide_experts(CudaStream& stream, const ExpertSlab& slab) {
   const int64_t up = ceil_div(slab.args.width, kHalf), down = ceil_div(slab.args.hidden, kWideRows);
   with_wide_tokens(slab.tile_tokens, [&](auto tokens) {
     constexpr int kTokens = decltype(tokens)::value;
-    launch<kTokens>(stream, "moe_experts, gate and up", gate_up_kernel<kTokens>, up, experts);
-    launch<kTokens>(stream, "moe_experts, down", down_kernel<kTokens>, down, experts);
+    launch_products<kTokens>(stream, "moe_experts, gate and up", gate_up_kernel<kTokens>, up,
+                             experts);
+    launch_products<kTokens>(stream, "moe_experts, down", down_kernel<kTokens>, down, experts);
   });
 }
 

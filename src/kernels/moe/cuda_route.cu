@@ -12,6 +12,7 @@ __device__ bool is_better(float a, int a_id, float b, int b_id) {
 }
 
 __global__ void __launch_bounds__(cuda::kWarp) route_kernel(MoeRouteArgs args) {
+  cuda::wait_for_earlier();
   extern __shared__ float memory[];
   const int n = static_cast<int>(args.num_experts), k = static_cast<int>(args.k);
   const int lane = static_cast<int>(threadIdx.x);
@@ -71,8 +72,8 @@ void run(const MoeRouteArgs& args) {
   CudaStream& stream = cuda_stream(args.stream);
   // 8 more: unrolled loops over the picks read ahead.
   const auto bytes = static_cast<size_t>(2 * args.num_experts + args.k + 8) * sizeof(float);
-  route_kernel<<<cuda::grid(args.num_tokens), cuda::kWarp, bytes, stream.launch_handle()>>>(args);
-  stream.check_launch("moe_route");
+  cuda::launch(stream, "moe_route", route_kernel, {cuda::grid(args.num_tokens), cuda::kWarp, bytes},
+               args);
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ __device__ void pack_fp4_key_group(const float* x, int64_t dim, int64_t g, uint8
 }
 
 __global__ void pack_rows_kernel(PackRowsArgs args) {
+  cuda::wait_for_earlier();
   extern __shared__ float x[];
   const int64_t r = blockIdx.x, h = blockIdx.y, dim = args.dim;
   const Bf16* in = args.x + (r * args.heads_per_row + h) * dim;
@@ -74,9 +75,8 @@ void run(const PackRowsArgs& args) {
   if (args.num_rows == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
   const auto bytes = static_cast<size_t>(args.dim) * sizeof(float);
-  pack_rows_kernel<<<cuda::grid(args.num_rows, args.heads_per_row), kThreads, bytes,
-                     stream.launch_handle()>>>(args);
-  stream.check_launch("pack_rows");
+  cuda::launch(stream, "pack_rows", pack_rows_kernel,
+               {cuda::grid(args.num_rows, args.heads_per_row), kThreads, bytes}, args);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace {
 constexpr int kThreads = 256;
 
 __global__ void __launch_bounds__(kThreads) rms_norm_kernel(RmsNormArgs args) {
+  cuda::wait_for_earlier();
   __shared__ double partial[kThreads / cuda::kWarp];
   const int64_t t = blockIdx.x;
   const Bf16* x = args.x + t * args.hidden;
@@ -30,8 +31,7 @@ bool supports(const RmsNormArgs& args) { return cuda::is_aligned(args.w, sizeof(
 void run(const RmsNormArgs& args) {
   if (args.num_tokens == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  rms_norm_kernel<<<cuda::grid(args.num_tokens), kThreads, 0, stream.launch_handle()>>>(args);
-  stream.check_launch("rms_norm");
+  cuda::launch(stream, "rms_norm", rms_norm_kernel, {cuda::grid(args.num_tokens), kThreads}, args);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace {
 constexpr int kThreads = 256;
 
 __global__ void rope_table_kernel(RopeTableArgs args) {
+  cuda::wait_for_earlier();
   const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (at >= args.num_rows * args.half) return;
   const float angle =
@@ -18,6 +19,7 @@ __global__ void rope_table_kernel(RopeTableArgs args) {
 }
 
 __global__ void rope_kernel(RopeArgs args) {
+  cuda::wait_for_earlier();
   const int64_t pairs = args.num_heads * args.half;
   const int64_t at = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (at >= args.num_rows * pairs) return;
@@ -34,18 +36,16 @@ void run_table(const RopeTableArgs& args) {
   const int64_t n = args.num_rows * args.half;
   if (n == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  rope_table_kernel<<<cuda::grid(cuda::ceil_div(n, kThreads)), kThreads, 0,
-                      stream.launch_handle()>>>(args);
-  stream.check_launch("rope_table");
+  cuda::launch(stream, "rope_table", rope_table_kernel,
+               {cuda::grid(cuda::ceil_div(n, kThreads)), kThreads}, args);
 }
 
 void run(const RopeArgs& args) {
   const int64_t n = args.num_rows * args.num_heads * args.half;
   if (n == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  rope_kernel<<<cuda::grid(cuda::ceil_div(n, kThreads)), kThreads, 0, stream.launch_handle()>>>(
-      args);
-  stream.check_launch("rope");
+  cuda::launch(stream, "rope", rope_kernel, {cuda::grid(cuda::ceil_div(n, kThreads)), kThreads},
+               args);
 }
 
 }  // namespace

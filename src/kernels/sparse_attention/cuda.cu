@@ -137,6 +137,7 @@ __device__ void weigh_values(const SparseAttentionArgs& args, int64_t t, int64_t
 
 __global__ void __launch_bounds__(kThreads)
     attention_kernel(SparseAttentionArgs args, int64_t max_keys) {
+  cuda::wait_for_earlier();
   extern __shared__ float memory[];
   const int64_t t = blockIdx.x, h0 = int64_t{blockIdx.y} * kHeads, dim = args.dim;
   Work work;
@@ -178,10 +179,10 @@ void run(const SparseAttentionArgs& args) {
   CudaStream& stream = cuda_stream(args.stream);
   const int64_t bytes = shared_bytes(args);
   stream.allow_shared_memory(reinterpret_cast<const void*>(attention_kernel));
-  attention_kernel<<<cuda::grid(args.num_rows, cuda::ceil_div(args.num_heads, kHeads)), kThreads,
-                     static_cast<size_t>(bytes), stream.launch_handle()>>>(args,
-                                                                           greatest_num_keys(args));
-  stream.check_launch("sparse_attention");
+  cuda::launch(stream, "sparse_attention", attention_kernel,
+               {cuda::grid(args.num_rows, cuda::ceil_div(args.num_heads, kHeads)), kThreads,
+                static_cast<size_t>(bytes)},
+               args, greatest_num_keys(args));
 }
 
 // One choice for a device, whatever the batch.

@@ -224,6 +224,7 @@ __device__ void weigh_values(unsigned memory, float (&o)[128]) {
 template <unsigned kBlocks>
 __global__ void __launch_bounds__(kThreads, 1)
     attention_kernel(const __grid_constant__ SparseAttentionArgs args, unsigned num_blocks) {
+  cuda::wait_for_earlier();
   extern __shared__ __align__(1024) std::byte memory[];
   const int64_t t = blockIdx.x / num_blocks;
   const unsigned rank = blockIdx.x % num_blocks, base = cuda::shared_address(memory);
@@ -353,17 +354,10 @@ template <class Kernel>
 void launch(const SparseAttentionArgs& args, unsigned blocks, Kernel kernel) {
   CudaStream& stream = cuda_stream(args.stream);
   stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {blocks, 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = cuda::grid(args.num_rows * blocks);
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = kSharedBytes;
-  config.stream = stream.launch_handle();
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  stream.check(cudaLaunchKernelEx(&config, kernel, args, blocks), "sparse_attention");
+  cuda::launch(
+      stream, "sparse_attention", kernel,
+      {cuda::grid(args.num_rows * blocks), kThreads, kSharedBytes, static_cast<int>(blocks)}, args,
+      blocks);
 }
 
 }  // namespace
