@@ -1,7 +1,8 @@
 // gpu_bench [LAYERS [EXPERTS [ONLY [STEPS [DIR]]]]]: prints Markdown tables of the kernels (of
 // those whose name has ONLY in it; none), and of passes of a model with so many layers (default 4)
-// and experts a layer (48).  STEPS: instead of all passes, decode steps at long "contexts", or with
-// experts in "host" memory; or "placing" of parameters alone, from files in DIR too.
+// and experts a layer (48).  STEPS: instead of all passes, decode steps of many numbers of "rows",
+// at long "contexts", or with experts in "host" memory; or "placing" of parameters alone, from
+// files in DIR too.
 #include "cuda/gpu_bench.h"
 
 #include <algorithm>
@@ -60,10 +61,12 @@ int main(int argc, char** argv) {
   bench.kernels(argc > 3 ? argv[3] : "");
   const int experts = argc > 2 ? std::atoi(argv[2]) : 48;
   const std::string_view steps = argc > 4 ? argv[4] : "";
-  if (layers > 0 && steps.empty()) bench.model(layers, experts);
-  if (layers > 0 && steps == "placing") {
+  const bool only_rows = steps == "rows";
+  if (layers > 0 && (steps.empty() || only_rows)) {
+    bench.model(layers, experts, only_rows);
+  } else if (layers > 0 && steps == "placing") {
     bench.placing(layers, experts, argc > 5 ? argv[5] : "");
-  } else if (layers > 0 && !steps.empty()) {
+  } else if (layers > 0) {
     bench.steps(layers, experts, steps == "host");
   }
   return 0;

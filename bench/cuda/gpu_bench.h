@@ -16,6 +16,7 @@
 
 namespace fathom::gpu_bench {
 
+struct Choice;
 class Passes;
 
 // Ends the program with the error.
@@ -37,8 +38,9 @@ class Bench {
   void peaks();  // first: the floors need them
   // A Markdown table.  `only`: of operations whose name has this in it; "none": of none.
   void kernels(const std::string& only);
-  // Passes of a model with so many layers, and experts a layer.
-  void model(int32_t layers, int32_t num_experts);
+  // Passes of a model with so many layers, and experts a layer; or only what steps of 1 to 512 rows
+  // cost, as graphs and without.
+  void model(int32_t layers, int32_t num_experts, bool only_rows);
   // Of such a model how fast it is placed, and decode steps: at contexts up to 1 M tokens, or with
   // experts in host memory.
   void steps(int32_t layers, int32_t num_experts, bool host_experts);
@@ -48,7 +50,8 @@ class Bench {
 
  private:
   // ---- gpu_bench_tokens.cc
-  void steps(Passes& passes);
+  void steps(Passes& passes, const std::vector<Choice>& choices);
+  void rows(Passes& passes, int32_t layers);
   void draft_rounds(Passes& passes, int32_t num_drafts);
 
   // ---- gpu_bench_placing.cc: prints what it took.  source_rate: GB/s; 0: measured.

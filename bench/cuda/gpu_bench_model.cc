@@ -12,7 +12,7 @@
 
 namespace fathom::gpu_bench {
 // Passes of a model of the release's widths, by the clock of the host: what a step costs.
-void Bench::model(int32_t layers, int32_t num_experts) {
+void Bench::model(int32_t layers, int32_t num_experts, bool only_rows) {
   fathom::model::ModelConfig config =
       must(fathom::model::release_slice(layers, num_experts, 65536, num_experts));
   const auto start = std::chrono::steady_clock::now();
@@ -30,8 +30,13 @@ void Bench::model(int32_t layers, int32_t num_experts) {
       layers, num_experts, bytes / 1e9, std::chrono::duration<double>(made - start).count(),
       std::chrono::duration<double>(placed - made).count(),
       bytes / 1e9 / std::chrono::duration<double>(placed - made).count());
-  std::printf("| pass | rows | time ms | ms a layer | tokens/s |\n|---|---|---|---|---|\n");
   Passes passes(*model, cuda_stream(stream_.get()));
+  if (only_rows) {
+    rows(passes, layers);
+    steps(passes, edited_choices());
+    return;
+  }
+  std::printf("| pass | rows | time ms | ms a layer | tokens/s |\n|---|---|---|---|---|\n");
   const Choice greedy = all_choices()[0];
   const auto median = [&](const char* name, int64_t batch, int32_t rows, int32_t num_logits,
                           bool restart) {
@@ -64,8 +69,58 @@ void Bench::model(int32_t layers, int32_t num_experts) {
   passes.forward({.batch = 1, .rows = 2048, .num_logits = 0, .restart = true}, nullptr);
   times_.print("prefill, 2048", layers);
   cuda_stream(stream_.get()).use_graphs(true);
-  steps(passes);
+  steps(passes, all_choices());
   if (model->max_drafts() > 0) draft_rounds(passes, model->max_drafts());
+}
+
+// Where a step's time jumps: tiles of kernels are for so many rows.
+void Bench::rows(Passes& passes, int32_t layers) {
+  CudaStream& stream = cuda_stream(stream_.get());
+  const Choice greedy = all_choices()[0];
+  std::printf(
+      "| decode, context 1K, with head | rows | graph ms | without overlap | one by one ms | "
+      "without overlap |\n|---|---|---|---|---|---|\n");
+  const auto time = [&](int64_t batch, int32_t each, bool graphs) {
+    stream.use_graphs(graphs);
+    std::vector<double> times;
+    for (int i = 0; i < 9; ++i) {
+      const double t = passes.forward({.batch = batch, .rows = each, .num_logits = each}, &greedy);
+      if (i >= 4) times.push_back(t);
+      for (int64_t s = 0; s < batch; ++s) passes.retreat(s, each);
+    }
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2] * 1e3;
+  };
+  struct Step {
+    int64_t batch;
+    int32_t each;
+  };
+  passes.give_context(Passes::kMostSequences, false);
+  constexpr Step kSteps[] = {{1, 1},   {1, 2},   {1, 4},   {1, 6},   {8, 1},
+                             {8, 3},   {64, 1},  {96, 1},  {128, 1}, {160, 1},
+                             {192, 1}, {224, 1}, {256, 1}, {64, 3},  {256, 2}};
+  for (const auto& [batch, each] : kSteps) {
+    double ms[4];
+    for (const bool overlap : {true, false}) {
+      stream.use_overlap(overlap);
+      ms[overlap ? 0 : 1] = time(batch, each, true);
+      ms[overlap ? 2 : 3] = time(batch, each, false);
+    }
+    stream.use_overlap(true);
+    std::printf("| %lld x %d | %lld | %.2f | %.2f | %.2f | %.2f |\n", static_cast<long long>(batch),
+                each, static_cast<long long>(batch * each), ms[0], ms[1], ms[2], ms[3]);
+    std::fflush(stdout);
+  }
+  std::printf("\n| pass | operation | calls | us | us a layer | %% |\n|---|---|---|---|---|---|\n");
+  for (const int64_t batch : {1, 8, 64, 128, 160, 192, 224, 256}) {
+    times_.start(handle_);
+    passes.forward({.batch = batch}, &greedy);
+    times_.print(("decode, " + std::to_string(batch)).c_str(), layers);
+  }
+  times_.start(handle_);
+  passes.forward({.batch = 1, .rows = 2048, .num_logits = 0, .restart = true}, nullptr);
+  times_.print("prefill, 2048", layers);
+  stream.use_graphs(true);
 }
 
 }  // namespace fathom::gpu_bench

@@ -27,7 +27,7 @@ class RoundSampler : public model::DraftSampler {
   bool draws_ahead() const override { return !choice_.on_host; }
   bool draw(size_t segment, int32_t i, model::RowDraws& draws) override {
     if (choice_.on_host) return false;
-    draws.rows.push_back(*sampler::row_draw(choice_.params, segment, position(segment, i)));
+    draws.rows.push_back(sampler::row_draw(choice_.params, segment, position(segment, i)));
     return true;
   }
   int32_t choose(size_t segment, int32_t i, std::span<const float> logits) override {
@@ -43,6 +43,21 @@ class RoundSampler : public model::DraftSampler {
 };
 
 }  // namespace
+
+std::vector<Choice> edited_choices() {
+  SamplingParams plain, penalties, logprobs;
+  penalties.repetition_penalty = 1.1f;
+  penalties.presence_penalty = penalties.frequency_penalty = 0.5f;
+  penalties.logit_bias = {{17, 2.0f}, {4711, -100.0f}};
+  logprobs.logprobs = 5;
+  return {{"plain, GPU", false, plain},
+          {"mask, GPU", false, plain, true},
+          {"penalties and bias, GPU", false, penalties},
+          {"5 log-probabilities, GPU", false, logprobs},
+          {"mask, host", true, plain, true},
+          {"penalties and bias, host", true, penalties},
+          {"5 log-probabilities, host", true, logprobs}};
+}
 
 std::vector<Choice> all_choices() {
   SamplingParams greedy, sampled, top_p;
@@ -105,14 +120,12 @@ Status Passes::choose(const Choice& choice, const model::Batch& batch) {
   };
   each([&](int64_t row, uint64_t seed, int64_t position) {
     rows_.push_back(row);
-    if (!choice.on_host) {
-      draws_.rows.push_back(*sampler::row_draw(choice.params, seed, position));
-    }
+    if (!choice.on_host) add_draw(choice, seed, position);
   });
   tokens_.resize(rows_.size());
   shown_.resize(rows_.size());
   if (!choice.on_host) {
-    FATHOM_TRY(model_.take(draws_, rows_, tokens_, {}, {}));
+    FATHOM_TRY(model_.take(draws_, rows_, tokens_, {}, {}, &logprobs_));
     num_undecided_ += std::count(tokens_.begin(), tokens_.end(), kernels::kRowUndecided);
     return Status();
   }
@@ -120,9 +133,44 @@ Status Passes::choose(const Choice& choice, const model::Batch& batch) {
   const auto vocab = static_cast<size_t>(model_.config().vocab_size);
   each([&](int64_t row, uint64_t seed, int64_t position) {
     const auto r = static_cast<size_t>(row);
-    tokens_[r] = must(sampler_.sample({shown_[r], vocab}, choice.params, seed, position, {})).id;
+    tokens_[r] = must(sampler_.sample({shown_[r], vocab}, choice.params, seed, position,
+                                      {{}, history()}, mask_of(choice)))
+                     .id;
   });
   return Status();
+}
+
+// What penalties count: 1,024 tokens, as many as the contexts have.
+std::span<const int32_t> Passes::history() const { return std::span(ids_).first(1024); }
+
+// As of a grammar inside of a string: most of the vocabulary.
+std::span<const uint32_t> Passes::mask_of(const Choice& choice) {
+  if (!choice.masked) return {};
+  const auto words = static_cast<size_t>(kernels::mask_words(model_.config().vocab_size));
+  if (mask_.empty()) mask_.assign(words, 0xfffffff7u);
+  return mask_;
+}
+
+// As the runner's SlotSampler.
+void Passes::add_draw(const Choice& choice, uint64_t seed, int64_t position) {
+  kernels::RowDraw draw = sampler::row_draw(choice.params, seed, position);
+  const auto words = static_cast<size_t>(kernels::mask_words(model_.config().vocab_size));
+  if (sampler::has_edits(choice.params)) {
+    const auto first = std::ssize(draws_.edits);
+    sampler_.add_edits(choice.params, {{}, history()}, draws_.add_mask(words, draw.edited),
+                       draws_.edits);
+    draw.first_edit = static_cast<int32_t>(first);
+    draw.num_edits = static_cast<int32_t>(std::ssize(draws_.edits) - first);
+  }
+  if (choice.masked) {
+    sampler::build_mask(choice.params, history(), mask_of(choice), {},
+                        draws_.add_mask(words, draw.mask));
+  }
+  if (choice.params.logprobs >= 0) {
+    draws_.with_logprobs.push_back(std::ssize(draws_.rows));
+    draws_.num_top = choice.params.logprobs;
+  }
+  draws_.rows.push_back(draw);
 }
 
 double Passes::draft(int64_t batch, int32_t num_drafts, const Choice& choice) {

@@ -16,9 +16,13 @@ struct Choice {
   const char* name;
   bool on_host = false;
   SamplingParams params = {};
+  bool masked = false;  // as of a grammar
 };
 // Greedy, temperature 1, and that with top-p 0.95; on the GPU, then on the host.
 std::vector<Choice> all_choices();
+// Temperature 1; that with a mask, with penalties and a bias, with log-probabilities; on the GPU,
+// then the last three on the host.
+std::vector<Choice> edited_choices();
 
 class Passes {
  public:
@@ -53,6 +57,9 @@ class Passes {
   };
   Sequence& at(int64_t i) { return sequences_[static_cast<size_t>(i)]; }
   Status choose(const Choice& choice, const model::Batch& batch);
+  void add_draw(const Choice& choice, uint64_t seed, int64_t position);
+  std::span<const int32_t> history() const;
+  std::span<const uint32_t> mask_of(const Choice& choice);
 
   model::Model& model_;
   CudaStream& stream_;
@@ -62,6 +69,8 @@ class Passes {
   std::vector<int64_t> rows_;
   std::vector<const float*> shown_;
   model::RowDraws draws_;
+  model::DrawnLogprobs logprobs_;
+  std::vector<uint32_t> mask_;
   std::vector<model::DraftSegment> draft_segments_;
   std::vector<model::Draft> drafts_;
   int64_t num_undecided_ = 0;

@@ -12,6 +12,7 @@
 #include "kernels/rms_norm/rows.h"
 #include "kernels/rope/rows.h"
 #include "kernels/row_draw/rows.h"
+#include "kernels/row_logprobs/rows.h"
 #include "kernels/sparse_attention/rows.h"
 
 namespace fathom::kernels {
@@ -28,6 +29,7 @@ std::span<const Kernel<PackRowsArgs>> pack_rows_cuda_kernels() { return {}; }
 std::span<const Kernel<CompressPoolArgs>> compress_pool_cuda_kernels() { return {}; }
 std::span<const Kernel<CopyRowsArgs>> copy_rows_cuda_kernels() { return {}; }
 std::span<const Kernel<RowDrawArgs>> row_draw_cuda_kernels() { return {}; }
+std::span<const Kernel<RowLogprobsArgs>> row_logprobs_cuda_kernels() { return {}; }
 std::span<const Kernel<FetchPickedArgs>> fetch_picked_cuda_kernels() { return {}; }
 std::span<const Kernel<IndexSelectArgs>> index_select_cuda_kernels() { return {}; }
 std::span<const Kernel<SparseAttentionArgs>> sparse_attention_cuda_kernels() { return {}; }

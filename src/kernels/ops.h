@@ -22,6 +22,7 @@
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
 #include "kernels/row_draw/row_draw.h"
+#include "kernels/row_logprobs/row_logprobs.h"
 #include "kernels/sparse_attention/sparse_attention.h"
 
 namespace fathom::kernels {
@@ -60,6 +61,7 @@ class Ops {
   void run(const CompressPoolArgs& args) const { launch(compress_pool_kernels(kind_), args); }
   void run(const CopyRowsArgs& args) const { launch(copy_rows_kernels(kind_), args); }
   void run(const RowDrawArgs& args) const { launch(row_draw_kernels(kind_), args); }
+  void run(const RowLogprobsArgs& args) const { launch(row_logprobs_kernels(kind_), args); }
   void run(const IndexSelectArgs& args) const { launch(index_select_kernels(kind_), args); }
   void run(SparseAttentionArgs args) const {
     args.numerics = numerics_;

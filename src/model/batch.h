@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/row_draw/row_draw.h"
+#include "kernels/row_logprobs/row_logprobs.h"
 #include "tensor/dtype.h"
 
 namespace fathom::model {
@@ -49,11 +50,19 @@ struct Batch {
 // How tokens are drawn where the logits are (kernels/row_draw), row by row.  Keeps its memory.
 struct RowDraws {
   std::vector<kernels::RowDraw> rows;
-  std::vector<uint32_t> masks;  // [.., mask_words(vocab)], numbered by RowDraw::mask
+  std::vector<uint32_t> masks;  // [.., mask_words(vocab)], numbered by RowDraw::mask and edited
+  std::vector<kernels::LogitEdit> edits;  // numbered by RowDraw::first_edit
+  // Of the tokens of these rows (numbers in `rows`, rising) log-probabilities are wanted, and of
+  // the `num_top` likeliest, at most kernels::kRowLogprobsTopMost.
+  std::vector<int64_t> with_logprobs;
+  int32_t num_top = 0;
 
   void clear() {
     rows.clear();
     masks.clear();
+    edits.clear();
+    with_logprobs.clear();
+    num_top = 0;
   }
   // A mask of `words` words for the row that comes next, to be filled: its `mask` is the number.
   std::span<uint32_t> add_mask(size_t words, int32_t& number) {
@@ -61,6 +70,13 @@ struct RowDraws {
     masks.resize(masks.size() + words);
     return std::span(masks).last(words);
   }
+};
+
+// Log-probabilities of tokens that were drawn, for RowDraws::with_logprobs in order.  Keeps its
+// memory.
+struct DrawnLogprobs {
+  std::vector<float> values;  // [.., 1 + num_top]: of the token, then of the likeliest
+  std::vector<int32_t> top;   // [.., num_top]: their ids, best first; -1: there are no more
 };
 
 // Decoder layers run on the positions from here to the segment's end; its end: on none.

@@ -63,6 +63,7 @@ void ForwardPass::draw_ahead(std::span<const DraftSegment> segments) {
                                   .b = logits,
                                   .draws = draws.rows + first,
                                   .masks = draws.masks,
+                                  .edits = draws.edits,
                                   .tokens = tokens + first,
                                   .ids = next + first,
                                   .num_rows = n,

@@ -51,7 +51,8 @@ class ForwardPass {
   // `logits` of the host, or nullptr: they stay on the device.  Does not wait.
   void run(const Batch& batch, float* logits, LayerProbe* probe);
   Status take(const RowDraws& draws, std::span<const int64_t> drawn_rows, std::span<int32_t> tokens,
-              std::span<const int64_t> rows, std::span<const float*> logits);
+              std::span<const int64_t> rows, std::span<const float*> logits,
+              DrawnLogprobs* logprobs);
   Status run_draft(std::span<const DraftSegment> segments, DraftSampler& sampler,
                    std::span<Draft> drafts);
 
@@ -110,10 +111,14 @@ class ForwardPass {
   struct DeviceDraws {
     const kernels::RowDraw* rows;
     const uint32_t* masks;
+    const kernels::LogitEdit* edits;
   };
   DeviceDraws upload(const RowDraws& draws);
-  void draw_rows(const RowDraws& draws, const float* a, std::span<const int64_t> a_row,
-                 const float* b, int32_t* tokens);
+  // Where they are on the device.
+  const int32_t* draw_rows(const RowDraws& draws, const float* a, std::span<const int64_t> a_row,
+                           const float* b, int32_t* tokens);
+  void measure(const RowDraws& draws, std::span<const int64_t> drawn_rows, const int32_t* drawn,
+               DrawnLogprobs& out);
   // Where the host sees `row` [vocab] of the device after stream_->wait(): at place `place` of
   // those reserved, or where it is.
   const float* host_row(const float* row, int64_t place);
@@ -182,9 +187,10 @@ class ForwardPass {
   std::vector<int64_t> markov_at_;  // their rows
   std::vector<int32_t> anchors_;
   RowDraws draws_;
-  std::vector<int32_t> drawn_;    // their tokens
-  std::vector<bool> is_chosen_;   // by the host
-  std::vector<size_t> for_host_;  // those of markov_rows_ that the host chooses
+  std::vector<int32_t> drawn_;          // their tokens
+  std::vector<bool> is_chosen_;         // by the host
+  std::vector<size_t> for_host_;        // those of markov_rows_ that the host chooses
+  std::vector<int64_t> measured_rows_;  // of logits
   std::vector<const float*> host_logits_;
   std::vector<float> sum_;  // [vocab]
   std::vector<float> confidence_;

@@ -6,10 +6,11 @@ namespace fathom::model {
 
 Status ForwardPass::take(const RowDraws& draws, std::span<const int64_t> drawn_rows,
                          std::span<int32_t> tokens, std::span<const int64_t> rows,
-                         std::span<const float*> logits) {
+                         std::span<const float*> logits, DrawnLogprobs* logprobs) {
   const int64_t vocab = c_.vocab_size;
   if (!draws.rows.empty()) {
-    draw_rows(draws, ws_.logits.data(), drawn_rows, nullptr, tokens.data());
+    const int32_t* drawn = draw_rows(draws, ws_.logits.data(), drawn_rows, nullptr, tokens.data());
+    if (!draws.with_logprobs.empty()) measure(draws, drawn_rows, drawn, *logprobs);
   }
   FATHOM_TRY(reserve_host_rows(std::ssize(rows)));
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -21,22 +22,51 @@ Status ForwardPass::take(const RowDraws& draws, std::span<const int64_t> drawn_r
 ForwardPass::DeviceDraws ForwardPass::upload(const RowDraws& draws) {
   const uint32_t* masks = nullptr;
   if (!draws.masks.empty()) masks = stream_->upload(draws.masks.data(), std::ssize(draws.masks));
-  return {stream_->upload(draws.rows.data(), std::ssize(draws.rows)), masks};
+  const kernels::LogitEdit* edits = nullptr;
+  if (!draws.edits.empty()) edits = stream_->upload(draws.edits.data(), std::ssize(draws.edits));
+  return {stream_->upload(draws.rows.data(), std::ssize(draws.rows)), masks, edits};
 }
 
-void ForwardPass::draw_rows(const RowDraws& draws, const float* a, std::span<const int64_t> a_row,
-                            const float* b, int32_t* tokens) {
+// Log-probabilities of the tokens `drawn` [draws.rows], on the device.
+void ForwardPass::measure(const RowDraws& draws, std::span<const int64_t> drawn_rows,
+                          const int32_t* drawn, DrawnLogprobs& out) {
+  const int64_t n = std::ssize(draws.with_logprobs), num_top = draws.num_top;
+  measured_rows_.clear();
+  for (const int64_t k : draws.with_logprobs) {
+    measured_rows_.push_back(drawn_rows[static_cast<size_t>(k)]);
+  }
+  out.values.resize(static_cast<size_t>(n * (1 + num_top)));
+  out.top.resize(static_cast<size_t>(n * num_top));
+  ops_.run(kernels::RowLogprobsArgs{
+      .logits = ws_.logits.data(),
+      .row = stream_->upload(measured_rows_.data(), n),
+      .ids = drawn,
+      .id_at = stream_->upload(draws.with_logprobs.data(), n),
+      .logprobs = stream_->output(out.values.data(), n * (1 + num_top)),
+      .top = num_top == 0 ? nullptr : stream_->output(out.top.data(), n * num_top),
+      .num_rows = n,
+      .num_top = num_top,
+      .width = c_.vocab_size,
+      .stream = stream_});
+}
+
+const int32_t* ForwardPass::draw_rows(const RowDraws& draws, const float* a,
+                                      std::span<const int64_t> a_row, const float* b,
+                                      int32_t* tokens) {
   const int64_t n = std::ssize(draws.rows);
   const DeviceDraws how = upload(draws);
+  int32_t* drawn = stream_->output(tokens, n);
   ops_.run(kernels::RowDrawArgs{.a = a,
                                 .a_row = stream_->upload(a_row.data(), n),
                                 .b = b,
                                 .draws = how.rows,
                                 .masks = how.masks,
-                                .tokens = stream_->output(tokens, n),
+                                .edits = how.edits,
+                                .tokens = drawn,
                                 .num_rows = n,
                                 .width = c_.vocab_size,
                                 .stream = stream_});
+  return drawn;
 }
 
 Status ForwardPass::reserve_host_rows(int64_t n) {

@@ -104,8 +104,9 @@ void Model::forward_kept(const Batch& batch) {
 
 Status Model::take(const RowDraws& draws, std::span<const int64_t> drawn_rows,
                    std::span<int32_t> tokens, std::span<const int64_t> rows,
-                   std::span<const float*> logits) {
-  return pass_->take(draws, drawn_rows, tokens, rows, logits);
+                   std::span<const float*> logits, DrawnLogprobs* logprobs) {
+  FATHOM_CHECK(logprobs != nullptr || draws.with_logprobs.empty());
+  return pass_->take(draws, drawn_rows, tokens, rows, logits, logprobs);
 }
 
 int32_t Model::max_drafts() const {

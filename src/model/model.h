@@ -67,9 +67,11 @@ class Model {
   void forward_kept(const Batch& batch);
   // Of rows of logits that were kept: draws `tokens` [draws.rows], the one of row drawn_rows[k] as
   // draws.rows[k] says, and lets the host see those named by `rows`: `logits` [rows] of [vocab] are
-  // good until the next call here.  Errors as forward.
+  // good until the next call here.  `logprobs` gets what draws.with_logprobs asks for; it may be
+  // nullptr if that is nothing.  Errors as forward.
   Status take(const RowDraws& draws, std::span<const int64_t> drawn_rows, std::span<int32_t> tokens,
-              std::span<const int64_t> rows, std::span<const float*> logits);
+              std::span<const int64_t> rows, std::span<const float*> logits,
+              DrawnLogprobs* logprobs = nullptr);
 
   // Drafts a sequence may have in one round; 0: the model has no draft module, or did not place it.
   int32_t max_drafts() const;

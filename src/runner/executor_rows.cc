@@ -41,7 +41,15 @@ Status LocalExecutor::take_rows(const StepPlan& plan) {
     first += num_rows;
   }
   drawn_.resize(drawn_rows_.size());
+  const size_t num_measured = draws_.with_logprobs.size();
+  const auto num_top = static_cast<size_t>(draws_.num_top);
   FATHOM_TRY(show_rows());
+  for (size_t k = 0; k < num_measured; ++k) {
+    const auto drawn = static_cast<size_t>(draws_.with_logprobs[k]);
+    RowChoice& row = rows_[static_cast<size_t>(drawn_rows_[drawn])];
+    row.logprobs = std::span(logprobs_.values).subspan(k * (1 + num_top), 1 + num_top);
+    row.top = std::span(logprobs_.top).subspan(k * num_top, num_top);
+  }
   // The few that the device leaves to the host; what it has seen before comes again.
   draws_.clear();
   const size_t num_shown = shown_rows_.size();
@@ -55,7 +63,7 @@ Status LocalExecutor::take_rows(const StepPlan& plan) {
 // Draws what draws_ has, and brings the rows of shown_rows_.
 Status LocalExecutor::show_rows() {
   shown_.resize(shown_rows_.size());
-  FATHOM_TRY(model_.take(draws_, drawn_rows_, drawn_, shown_rows_, shown_));
+  FATHOM_TRY(model_.take(draws_, drawn_rows_, drawn_, shown_rows_, shown_, &logprobs_));
   for (size_t k = 0; k < shown_rows_.size(); ++k) {
     rows_[static_cast<size_t>(shown_rows_[k])].logits = {
         shown_[k], static_cast<size_t>(model_.config().vocab_size)};

@@ -106,6 +106,7 @@ class LocalExecutor : public Executor {
   model::RowDraws draws_;        // of some of them, and which
   std::vector<int32_t> drawn_;
   std::vector<int64_t> drawn_rows_;
+  model::DrawnLogprobs logprobs_;    // of rows_
   std::vector<int64_t> shown_rows_;  // those whose logits the host wants
   std::vector<const float*> shown_;
 

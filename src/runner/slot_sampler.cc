@@ -20,6 +20,22 @@ std::span<const int32_t> forbidden_ends(const Slot& slot, int32_t num_drafts, in
   return slot.stop_ids;
 }
 
+// As sampler::raw_logprobs has it.
+sampler::Sample drawn_sample(const RowChoice& row, int32_t num_top) {
+  sampler::Sample out{.id = row.token, .logprob = 0, .top = {}};
+  if (row.logprobs.empty()) return out;
+  out.logprob = row.logprobs[0];
+  const size_t count = std::min(static_cast<size_t>(std::max(num_top, 0)), row.top.size());
+  out.top.reserve(count);
+  for (size_t j = 0; j < count && row.top[j] >= 0; ++j) {
+    out.top.push_back({row.top[j], row.logprobs[1 + j]});
+  }
+  return out;
+}
+
+// Edits of a step that are uploaded; rows with more are the host's.
+constexpr int64_t kEditsMost = int64_t{1} << 18;
+
 }  // namespace
 
 SlotSampler::SlotSampler(int32_t vocab_size, AcceptHook accept_hook)
@@ -37,7 +53,7 @@ Result<sampler::Sample> SlotSampler::draw(Slot& slot, int64_t position, const Ro
   }
   if (row.token == kernels::kRowIsNan) return nan_error(position - 1);
   if (row.token == kernels::kRowIsEmpty) return sampler::nothing_error();
-  if (row.token >= 0) return sampler::Sample{.id = row.token, .logprob = 0, .top = {}};
+  if (row.token >= 0) return drawn_sample(row, slot.params.logprobs);
   return sampler_.sample(row.logits, slot.params, slot.seed, position, {slot.prompt, slot.output},
                          mask, forbidden_ends(slot, num_drafts, std::ssize(slot.output)),
                          with_logprobs);
@@ -45,18 +61,32 @@ Result<sampler::Sample> SlotSampler::draw(Slot& slot, int64_t position, const Ro
 
 bool SlotSampler::add_draw(Slot& slot, int64_t position, int32_t num_drafts, int64_t num_output,
                            bool with_logprobs, model::RowDraws& draws) {
-  std::optional<kernels::RowDraw> draw =
-      sampler::row_draw(slot.params, slot.seed, position, with_logprobs);
-  if (!draw) return false;
+  const auto words = static_cast<size_t>(kernels::mask_words(static_cast<int64_t>(vocab_size_)));
+  if (with_logprobs && slot.params.logprobs > kernels::kRowLogprobsTopMost) return false;
+  kernels::RowDraw draw = sampler::row_draw(slot.params, slot.seed, position);
+  if (sampler::has_edits(slot.params)) {
+    const sampler::History history = {slot.prompt, slot.output};
+    const auto first = std::ssize(draws.edits);
+    if (first + sampler::most_edits(slot.params, history, static_cast<int64_t>(vocab_size_)) >
+        kEditsMost) {
+      return false;
+    }
+    sampler_.add_edits(slot.params, history, draws.add_mask(words, draw.edited), draws.edits);
+    draw.first_edit = static_cast<int32_t>(first);
+    draw.num_edits = static_cast<int32_t>(std::ssize(draws.edits) - first);
+  }
   std::span<const uint32_t> allowed;
   if (slot.guide != nullptr) allowed = slot.guide->mask(num_drafts);
   const std::span<const int32_t> forbidden = forbidden_ends(slot, num_drafts, num_output);
   if (sampler::has_mask(slot.params, allowed, forbidden)) {
-    const auto words = static_cast<size_t>(kernels::mask_words(static_cast<int64_t>(vocab_size_)));
     sampler::build_mask(slot.params, slot.output, allowed, forbidden,
-                        draws.add_mask(words, draw->mask));
+                        draws.add_mask(words, draw.mask));
   }
-  draws.rows.push_back(*draw);
+  if (with_logprobs && slot.params.logprobs >= 0) {
+    draws.with_logprobs.push_back(std::ssize(draws.rows));
+    draws.num_top = std::max(draws.num_top, slot.params.logprobs);
+  }
+  draws.rows.push_back(draw);
   return true;
 }
 
@@ -197,7 +227,7 @@ bool SlotSampler::draw_draft(Slot& slot, int32_t i, model::RowDraws& draws) {
 
 bool SlotSampler::draws_ahead(const Slot& slot) {
   return slot.guide == nullptr && slot.params.bad_words.empty() &&
-         sampler::row_draw(slot.params, slot.seed, 0, false).has_value();
+         !sampler::edits_depend_on_output(slot.params);
 }
 
 // The token before ended the answer, or will if it is right.

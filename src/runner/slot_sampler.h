@@ -27,6 +27,9 @@ struct AcceptHook {
 struct RowChoice {
   int32_t token = kernels::kRowUndecided;  // or kRowIsNan, kRowIsEmpty
   std::span<const float> logits = {};      // [vocab], if it is undecided
+  // Of the token, and of the likeliest (ids, best first; -1: no more), if the request wants them.
+  std::span<const float> logprobs = {};  // [1 + the size of top]
+  std::span<const int32_t> top = {};
 };
 
 // What a row is for.

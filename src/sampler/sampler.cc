@@ -38,11 +38,6 @@ kernels::RowDraw draw_of(const SamplingParams& params, uint64_t seed, int64_t po
   return draw;
 }
 
-bool has_penalty(const SamplingParams& params) {
-  return params.repetition_penalty != 1 || params.presence_penalty != 0 ||
-         params.frequency_penalty != 0;
-}
-
 }  // namespace
 
 Status nothing_error() {
@@ -50,10 +45,7 @@ Status nothing_error() {
           "no token can be chosen: every token is masked or has a logit of -inf"};
 }
 
-std::optional<kernels::RowDraw> row_draw(const SamplingParams& params, uint64_t seed,
-                                         int64_t position, bool with_logprobs) {
-  if (has_penalty(params) || !params.logit_bias.empty()) return std::nullopt;
-  if (with_logprobs && params.logprobs >= 0) return std::nullopt;
+kernels::RowDraw row_draw(const SamplingParams& params, uint64_t seed, int64_t position) {
   return draw_of(params, seed, position);
 }
 
@@ -88,7 +80,8 @@ Sampler::Sampler(int32_t vocab_size) : vocab_size_(vocab_size) {
   mask_.resize((size + 31) / 32);
   output_counts_.resize(size);
   seen_.resize(size);
-  touched_.reserve(size);
+  bias_.assign(size, -0.0f);
+  edits_.reserve(size);
 }
 
 Result<Sample> Sampler::sample(std::span<const float> logits, const SamplingParams& params,
@@ -123,38 +116,18 @@ std::span<const float> Sampler::edited(std::span<const float> logits, const Samp
                                        const History& history, std::span<const uint32_t> allowed,
                                        std::span<const int32_t> forbidden) {
   const bool masked = has_mask(params, allowed, forbidden);
-  if (params.logit_bias.empty() && !has_penalty(params) && !masked) return logits;
+  if (!has_edits(params) && !masked) return logits;
   std::copy(logits.begin(), logits.end(), work_.begin());
-  for (const auto& [id, bias] : params.logit_bias) work_[static_cast<size_t>(id)] += bias;
-  if (has_penalty(params)) apply_penalties(params, history);
+  if (has_edits(params)) {
+    edits_.clear();
+    add_edits(params, history, mask_, edits_);
+    kernels::apply_edits(edits_, work_);
+  }
   if (masked) {
     build_mask(params, history.output, allowed, forbidden, mask_);
     kernels::apply_token_mask(mask_, work_);
   }
   return work_;
-}
-
-// As vLLM's apply_all_penalties: repetition first, then frequency, then presence.
-void Sampler::apply_penalties(const SamplingParams& params, const History& history) {
-  const auto note = [this](int32_t id, int32_t count) {
-    if (id < 0 || id >= vocab_size_) return;
-    const auto i = static_cast<size_t>(id);
-    if (seen_[i] == 0) touched_.push_back(id);
-    seen_[i] = 1;
-    output_counts_[i] += count;
-  };
-  for (const int32_t id : history.prompt) note(id, 0);
-  for (const int32_t id : history.output) note(id, 1);
-  for (const int32_t id : touched_) {
-    const auto i = static_cast<size_t>(id);
-    float& x = work_[i];
-    x = x > 0 ? x / params.repetition_penalty : x * params.repetition_penalty;
-    x -= params.frequency_penalty * static_cast<float>(output_counts_[i]);
-    if (output_counts_[i] > 0) x -= params.presence_penalty;
-    output_counts_[i] = 0;
-    seen_[i] = 0;
-  }
-  touched_.clear();
 }
 
 }  // namespace fathom::sampler

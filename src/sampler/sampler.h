@@ -1,11 +1,11 @@
 // From one row of logits to one token.
 //
-// Order: logit bias, penalties (repetition, presence, frequency), masks (allowed ids, bad words, a
-// grammar's, forbidden ids), temperature, then min-p, top-k and top-p on the probabilities, then
-// the draw.  Each filter sees the distribution that the filter before it left, renormalized; among
-// equal logits the lowest id counts as the likelier. Top-p keeps a token while the mass before it
-// is below p, so at least one.  Log-probabilities are of the raw distribution (before any of
-// these), as the OpenAI API has them.
+// Order: logit bias (amounts for one id added up), penalties (repetition, presence, frequency),
+// masks (allowed ids, bad words, a grammar's, forbidden ids), temperature, then min-p, top-k and
+// top-p on the probabilities, then the draw.  Each filter sees the distribution that the filter
+// before it left, renormalized; among equal logits the lowest id counts as the likelier. Top-p
+// keeps a token while the mass before it is below p, so at least one.  Log-probabilities are of the
+// raw distribution (before any of these), as the OpenAI API has them.
 //
 // Noise has an address: the draw depends on the logits and on (seed, position, purpose) only, never
 // on the batch, the thread or the time (design rule 5).  The draw is by Gumbel noise: argmax of log
@@ -21,7 +21,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,11 +50,15 @@ struct History {
   std::span<const int32_t> output;
 };
 
-// How kernels/row_draw draws the token at `position`, its mask aside; nullopt: logits are edited
-// first (penalties, bias) or wanted (log-probabilities, unless they are left out), which only a
-// Sampler does.  `params` must be ones that validate() accepts.
-std::optional<kernels::RowDraw> row_draw(const SamplingParams& params, uint64_t seed,
-                                         int64_t position, bool with_logprobs = true);
+// How kernels/row_draw draws the token at `position`, its mask and its edits aside.  `params` must
+// be ones that validate() accepts.
+kernels::RowDraw row_draw(const SamplingParams& params, uint64_t seed, int64_t position);
+
+// Whether a bias or penalties change logits: Sampler::add_edits() is needed; whether how depends on
+// what was answered so far; and how many it adds at most.
+bool has_edits(const SamplingParams& params);
+bool edits_depend_on_output(const SamplingParams& params);
+int64_t most_edits(const SamplingParams& params, const History& history, int64_t vocab_size);
 
 // Whether anything but its logit keeps a token from being chosen: build_mask() is needed.
 bool has_mask(const SamplingParams& params, std::span<const uint32_t> allowed,
@@ -84,21 +87,26 @@ class Sampler {
                         std::span<const uint32_t> allowed = {},
                         std::span<const int32_t> forbidden = {}, bool with_logprobs = true);
 
+  // What bias and penalties do to the logits of the token behind `history`: appends to `edits`, by
+  // rising id, and sets the bits of these ids in `edited` (as `allowed`), and no others.
+  void add_edits(const SamplingParams& params, const History& history, std::span<uint32_t> edited,
+                 std::vector<kernels::LogitEdit>& edits);
+
  private:
   // The logits after bias, penalties and masks: the argument itself if none of them is set, else
   // work_.
   std::span<const float> edited(std::span<const float> logits, const SamplingParams& params,
                                 const History& history, std::span<const uint32_t> allowed,
                                 std::span<const int32_t> forbidden);
-  void apply_penalties(const SamplingParams& params, const History& history);
 
   int32_t vocab_size_;
   std::vector<float> work_;             // [vocab_size] edited logits
   std::vector<std::byte> scratch_;      // of the choice
   std::vector<int32_t> output_counts_;  // [vocab_size]; zero between calls
   std::vector<uint8_t> seen_;           // [vocab_size]; zero between calls
-  std::vector<uint32_t> mask_;          // a bit an id: what may be chosen
-  std::vector<int32_t> touched_;        // ids of history with a nonzero entry in the two above
+  std::vector<float> bias_;             // [vocab_size]; -0 between calls, which adds nothing
+  std::vector<uint32_t> mask_;          // a bit an id: what may be chosen, or is edited
+  std::vector<kernels::LogitEdit> edits_;
 };
 
 // Log-softmax of the raw logits: the value of `id` and the `k` likeliest.  Used for prompt

@@ -25,6 +25,7 @@ struct Rows {
   std::vector<RowDraw> draws;
   std::vector<uint32_t> masks;
   int64_t width;
+  std::vector<LogitEdit> edits = {};
 
   float* row(std::vector<float>& x, int64_t t) { return x.data() + t * width; }
   std::vector<int32_t> run(const Kernel<RowDrawArgs>& kernel) const {
@@ -34,6 +35,7 @@ struct Rows {
                                  .b = b.empty() ? nullptr : b.data(),
                                  .draws = draws.data(),
                                  .masks = masks.empty() ? nullptr : masks.data(),
+                                 .edits = edits.empty() ? nullptr : edits.data(),
                                  .tokens = tokens.data(),
                                  .ids = ids.data(),
                                  .num_rows = std::ssize(draws),
@@ -41,6 +43,23 @@ struct Rows {
                                  .stream = nullptr});
     for (size_t t = 0; t < ids.size(); ++t) EXPECT_EQ(ids[t], std::max(tokens[t], 0)) << t;
     return tokens;
+  }
+  // Of a few ids, the first and the last perhaps among them.
+  void add_edits(fathom::harness::Random& random, RowDraw& draw) {
+    draw.edited = static_cast<int32_t>(std::ssize(masks) / mask_words(width));
+    draw.first_edit = static_cast<int32_t>(std::ssize(edits));
+    masks.resize(masks.size() + static_cast<size_t>(mask_words(width)));
+    const auto most = static_cast<uint64_t>(width / 20 + 2);
+    for (int64_t i = 0; i < width; i += 1 + static_cast<int64_t>(random.below(most))) {
+      const float repetition = random.below(2) == 0 ? 1.0f : 1.3f;
+      edits.push_back({.id = static_cast<int32_t>(i),
+                       .bias = 3 * random.normal(),
+                       .repetition = repetition,
+                       .frequency = random.normal(),
+                       .presence = random.normal()});
+      masks[static_cast<size_t>(draw.edited * mask_words(width) + i / 32)] |= 1u << (i % 32);
+    }
+    draw.num_edits = static_cast<int32_t>(std::ssize(edits)) - draw.first_edit;
   }
   // As the contract has it.
   int32_t want(int64_t t) const {
@@ -53,6 +72,14 @@ struct Rows {
       float& x = s[static_cast<size_t>(i)];
       if (!b.empty()) x += b[static_cast<size_t>(t * width + i)];
       if (std::isnan(x)) return kRowIsNan;
+      for (int32_t e = draw.first_edit; e < draw.first_edit + draw.num_edits; ++e) {
+        const LogitEdit& edit = edits[static_cast<size_t>(e)];
+        if (edit.id != i) continue;
+        x += edit.bias;
+        x = x > 0 ? x / edit.repetition : x * edit.repetition;
+        x -= edit.frequency;
+        x -= edit.presence;
+      }
       const auto word = static_cast<size_t>(draw.mask * mask_words(width) + i / 32);
       if (draw.mask >= 0 && ((masks[word] >> (i % 32)) & 1u) == 0) x = -kInf;
       best = std::max(best, x);
@@ -176,6 +203,7 @@ void expect_those_of_the_full_computation(const std::vector<int64_t>& widths) {
                                    (w == 0 ? 1u : 0u));
             }
           }
+          if (t % 4 == 2) rows.add_edits(random, draw);
         }
         for (int64_t i = 0; i < width; i += 3) rows.row(rows.a, 17)[i] = kInf;
         for (int64_t i = 0; i < width; i += 2) rows.row(rows.a, 19)[i] = -kInf;

@@ -90,7 +90,7 @@ TEST(SamplerMasks, LogprobsStayThoseOfTheRawDistribution) {
   EXPECT_EQ(masked->top[0].id, 0);
 }
 
-TEST(RowDraw, IsAnyDrawThatNeedsNoEditedLogits) {
+TEST(RowDraw, HasTheParametersOfTheRequest) {
   SamplingParams params;
   params.temperature = 0.5f;
   params.top_p = 0.3f;
@@ -98,24 +98,77 @@ TEST(RowDraw, IsAnyDrawThatNeedsNoEditedLogits) {
   params.min_p = 0.1f;
   params.allowed_ids = {3, 4};
   params.bad_words = {{3}};
-  const auto draw = row_draw(params, 1, 2);
-  ASSERT_TRUE(draw.has_value());
-  EXPECT_EQ(draw->inv_temperature, 2);
-  EXPECT_EQ(draw->top_k, 7);
-  EXPECT_EQ(draw->top_p, double{0.3f});
-  EXPECT_EQ(kernels::noise_bits(draw->key, draw->inner_key, 5),
-            noise_bits(1, 2, Purpose::kToken, 5));
-  std::vector<SamplingParams> others(5, params);
+  const kernels::RowDraw draw = row_draw(params, 1, 2);
+  EXPECT_EQ(draw.inv_temperature, 2);
+  EXPECT_EQ(draw.top_k, 7);
+  EXPECT_EQ(draw.top_p, double{0.3f});
+  EXPECT_EQ(kernels::noise_bits(draw.key, draw.inner_key, 5), noise_bits(1, 2, Purpose::kToken, 5));
+  EXPECT_FALSE(has_edits(params));
+  std::vector<SamplingParams> others(4, params);
   others[0].repetition_penalty = 1.1f;
   others[1].presence_penalty = 0.5f;
   others[2].frequency_penalty = 0.5f;
   others[3].logit_bias = {{3, 1.0f}};
-  others[4].logprobs = 0;
-  for (size_t i = 0; i < others.size(); ++i) EXPECT_FALSE(row_draw(others[i], 1, 2)) << i;
-  EXPECT_TRUE(row_draw(others[4], 1, 2, /*with_logprobs=*/false)) << "of a draft";
+  for (size_t i = 0; i < others.size(); ++i) {
+    EXPECT_TRUE(has_edits(others[i])) << i;
+    EXPECT_EQ(edits_depend_on_output(others[i]), i < 3) << i;
+  }
   params.temperature = 0;
-  EXPECT_EQ(row_draw(params, 1, 2)->inv_temperature, 0);
-  EXPECT_FALSE(row_draw(params, 1, 2)->filters()) << "greedy choice has no use for filters";
+  EXPECT_EQ(row_draw(params, 1, 2).inv_temperature, 0);
+  EXPECT_FALSE(row_draw(params, 1, 2).filters()) << "greedy choice has no use for filters";
+}
+
+// Against the formulas as they are written (vLLM's apply_all_penalties), one id at a time.
+TEST(RowDraw, EditsAreBiasAndPenaltiesOfTheIdsThatCount) {
+  constexpr int32_t kVocab = 300;
+  Sampler sampler(kVocab);
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal;
+  for (int round = 0; round < 100; ++round) {
+    SamplingParams params;
+    if (round % 2 == 0) params.repetition_penalty = 1.3f;
+    if (round % 3 == 0) params.presence_penalty = 0.7f;
+    if (round % 5 < 2) params.frequency_penalty = -0.3f;
+    if (round % 4 != 1) params.logit_bias = {{299, 4.5f}, {7, -3.25f}, {31, 100.0f}, {7, 0.1f}};
+    std::vector<int32_t> prompt, output;
+    for (int i = 0; i < 40; ++i) prompt.push_back(static_cast<int32_t>(random() % 310) - 5);
+    for (int i = 0; i < 40; ++i) output.push_back(static_cast<int32_t>(random() % 50));
+    const History history{prompt, output};
+    std::vector<uint32_t> edited(static_cast<size_t>(kernels::mask_words(kVocab)), ~0u);
+    std::vector<kernels::LogitEdit> edits;
+    sampler.add_edits(params, history, edited, edits);
+    EXPECT_LE(std::ssize(edits), most_edits(params, history, kVocab));
+    EXPECT_TRUE(std::is_sorted(edits.begin(), edits.end(),
+                               [](const auto& a, const auto& b) { return a.id < b.id; }));
+    std::vector<float> logits(kVocab);
+    for (float& x : logits) x = 3 * normal(random);
+    logits[7] = -0.0f;
+    std::vector<float> got = logits;
+    kernels::apply_edits(edits, got);
+    size_t num_edited = 0;
+    for (int32_t id = 0; id < kVocab; ++id) {
+      const auto i = static_cast<size_t>(id);
+      const auto count = static_cast<int32_t>(std::count(output.begin(), output.end(), id));
+      const bool in_prompt = std::find(prompt.begin(), prompt.end(), id) != prompt.end();
+      const bool penalized = has_edits(params) && edits_depend_on_output(params);
+      float want = logits[i], bias = 0;
+      bool is_edited = false;
+      for (const auto& [biased, amount] : params.logit_bias) {
+        if (biased == id) bias += amount, is_edited = true;
+      }
+      if (is_edited) want += bias;
+      if (penalized && (in_prompt || count > 0)) {
+        is_edited = true;
+        want = want > 0 ? want / params.repetition_penalty : want * params.repetition_penalty;
+        want -= params.frequency_penalty * static_cast<float>(count);
+        if (count > 0) want -= params.presence_penalty;
+      }
+      EXPECT_EQ(got[i], want) << round << ", id " << id;
+      EXPECT_EQ((edited[i / 32] >> (i % 32)) & 1u, is_edited ? 1u : 0u) << round << ", id " << id;
+      num_edited += is_edited ? 1 : 0;
+    }
+    EXPECT_EQ(edits.size(), num_edited) << round;
+  }
 }
 
 // What a device draws with the mask built beside it is what the sampler draws.
@@ -145,7 +198,7 @@ TEST(RowDraw, WithItsMaskIsWhatTheSamplerDraws) {
     kernels::apply_token_mask(mask, masked);
     const auto want = sampler.sample(logits, params, 17, round, {{}, output}, allowed, forbidden);
     ASSERT_TRUE(want.has_value()) << want.error().to_string();
-    EXPECT_EQ(kernels::choose_token(masked, *row_draw(params, 17, round),
+    EXPECT_EQ(kernels::choose_token(masked, row_draw(params, 17, round),
                                     kernels::DrawScratch(memory.data(), kVocab)),
               want->id)
         << round;

@@ -168,6 +168,13 @@ int32_t choose_token(std::span<const float> scores, const RowDraw& draw, DrawScr
   return Choice(scores, found.best, draw, scratch).run();
 }
 
+void apply_edits(std::span<const LogitEdit> edits, std::span<float> scores) {
+  for (const LogitEdit& edit : edits) {
+    float& x = scores[static_cast<size_t>(edit.id)];
+    x = edit.applied_to(x);
+  }
+}
+
 void apply_token_mask(std::span<const uint32_t> mask, std::span<float> scores) {
   for (size_t word = 0; word < mask.size(); ++word) {
     if (mask[word] == ~0u) continue;

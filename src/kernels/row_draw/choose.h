@@ -28,6 +28,9 @@ struct DrawScratch {
 // kRowIsEmpty.
 int32_t choose_token(std::span<const float> scores, const RowDraw& draw, DrawScratch scratch);
 
+// Ids are of the row.
+void apply_edits(std::span<const LogitEdit> edits, std::span<float> scores);
+
 // -inf where a bit of `mask` is 0.
 void apply_token_mask(std::span<const uint32_t> mask, std::span<float> scores);
 

@@ -259,6 +259,7 @@ __device__ void store(const RowDrawArgs& args, int64_t t, int32_t token) {
 
 __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads)
     row_draw_kernel(RowDrawArgs args) {
+  cuda::wait_for_earlier();
   __shared__ Shared s;
   const int rank = static_cast<int>(cuda::cluster_rank());
   const int64_t t = blockIdx.x / kBlocks;
@@ -266,6 +267,11 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads)
   Row row = {args.a + (args.a_row == nullptr ? t : args.a_row[t]) * args.width,
              args.b == nullptr ? nullptr : args.b + t * args.width,
              how.mask < 0 ? nullptr : args.masks + how.mask * mask_words(args.width), args.width};
+  if (how.edited >= 0) {
+    row.edited = args.masks + how.edited * mask_words(args.width);
+    row.edits = args.edits + how.first_edit;
+    row.num_edits = how.num_edits;
+  }
   const Key best = find_best(s, row, rank);
   const bool is_none = best == kNan || best >> 32 == kLowestOrder;
   if (is_none || how.inv_temperature == 0) {
@@ -303,9 +309,8 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads)
 void run(const RowDrawArgs& args) {
   if (args.num_rows == 0) return;
   CudaStream& stream = cuda_stream(args.stream);
-  row_draw_kernel<<<cuda::grid(args.num_rows * kBlocks), kThreads, 0, stream.launch_handle()>>>(
-      args);
-  stream.check_launch("row_draw");
+  cuda::launch(stream, "row_draw", row_draw_kernel, {cuda::grid(args.num_rows * kBlocks), kThreads},
+               args);
 }
 
 }  // namespace

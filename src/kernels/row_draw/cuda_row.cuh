@@ -3,6 +3,7 @@
 
 #include "kernels/cuda_async.cuh"
 #include "kernels/cuda_math.cuh"
+#include "kernels/row_draw/row_draw.h"
 
 namespace fathom::kernels::row_draw {
 
@@ -58,13 +59,26 @@ struct Row {
   const float* b;
   const uint32_t* mask;
   int64_t width;
+  const uint32_t* edited = nullptr;
+  const LogitEdit* edits = nullptr;
+  int num_edits = 0;
   float best = 0;
   bool has_infinity = false;
 
   __device__ float raw(int64_t i) const { return b == nullptr ? a[i] : a[i] + b[i]; }
+  // Few logits are edited, so it is looked for.
+  __device__ float edit(int64_t i, float x) const {
+    int first = 0, end = num_edits;
+    while (end - first > 1) {
+      const int middle = (first + end) / 2;
+      (edits[middle].id <= i ? first : end) = middle;
+    }
+    return edits[first].applied_to(x);
+  }
   __device__ float masked(int64_t i, float x) const {
     const float none = __uint_as_float(0xff800000u);
     if (mask != nullptr && (mask[i / 32] >> (i % 32) & 1u) == 0) return none;
+    if (edited != nullptr && (edited[i / 32] >> (i % 32) & 1u) != 0) x = edit(i, x);
     if (!has_infinity) return x;
     return x == __uint_as_float(0x7f800000u) ? 0 : none;
   }

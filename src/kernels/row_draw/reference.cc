@@ -20,7 +20,9 @@ void row_draw_reference(const RowDrawArgs& args) {
     const RowDraw& draw = args.draws[t];
     const float* a = args.a + (args.a_row == nullptr ? t : args.a_row[t]) * width;
     const std::span<const float> row(a, static_cast<size_t>(width));
-    if (args.b == nullptr && draw.mask < 0) return choose_token(row, draw, scratch);
+    if (args.b == nullptr && draw.mask < 0 && draw.edited < 0) {
+      return choose_token(row, draw, scratch);
+    }
     const std::span<float> scores(scratch.scores, row.size());
     if (args.b == nullptr) {
       std::copy(row.begin(), row.end(), scores.begin());
@@ -28,11 +30,15 @@ void row_draw_reference(const RowDrawArgs& args) {
       const float* b = args.b + t * width;
       for (size_t i = 0; i < scores.size(); ++i) scores[i] = row[i] + b[i];
     }
+    // What a mask hides or an edit changes counts as an error all the same.
+    if ((draw.mask >= 0 || draw.edited >= 0) &&
+        std::any_of(scores.begin(), scores.end(), [](float x) { return std::isnan(x); })) {
+      return kRowIsNan;
+    }
+    if (draw.edited >= 0) {
+      apply_edits({args.edits + draw.first_edit, static_cast<size_t>(draw.num_edits)}, scores);
+    }
     if (draw.mask >= 0) {
-      // What a mask hides counts as an error all the same.
-      if (std::any_of(scores.begin(), scores.end(), [](float x) { return std::isnan(x); })) {
-        return kRowIsNan;
-      }
       apply_token_mask({args.masks + draw.mask * words, static_cast<size_t>(words)}, scores);
     }
     return choose_token(scores, draw, scratch);
