@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/row_logprobs/row_logprobs.h"
 
 namespace fathom::runner {
 namespace {
@@ -114,11 +115,13 @@ Status warm_up(Executor& executor, const WarmUp& limits) {
   const int64_t decoder_rows = int64_t{limits.max_rows} + limits.num_slots + limits.window;
   FATHOM_TRY(runs.one_prompt(decoder_rows, /*with_logprobs=*/false));
   FATHOM_TRY(runs.prompts_of_all_slots());
-  // Greedy; drawn under a mask; and from what the host makes of the logits.
+  // Greedy; drawn under a mask, with edits and log-probabilities; and from what the host makes of
+  // the logits.
   SamplingParams masked, on_host;
   masked.min_tokens = limits.block_tokens;
-  on_host.repetition_penalty = 1.1f;
-  on_host.logprobs = 1;
+  masked.repetition_penalty = 1.1f;
+  masked.logprobs = static_cast<int32_t>(kernels::kRowLogprobsTopMost);
+  on_host.logprobs = masked.logprobs + 1;
   SamplingParams greedy;
   greedy.temperature = 0;
   for (const SamplingParams& params : {greedy, masked, on_host}) FATHOM_TRY(runs.decode(params));
