@@ -43,7 +43,7 @@ function(fathom_patch file from to)
 endfunction()
 
 set(xg ${CMAKE_BINARY_DIR}/_xgrammar/xgrammar-${fathom_xgrammar_version})
-if(NOT EXISTS ${xg}/patched_11)
+if(NOT EXISTS ${xg}/patched_12)
   file(REMOVE_RECURSE ${xg})
   file(ARCHIVE_EXTRACT INPUT "${sdist}" DESTINATION ${CMAKE_BINARY_DIR}/_xgrammar
     PATTERNS "*/cpp/*" "*/include/*" "*/3rdparty/picojson/*" "*/3rdparty/dlpack/*" "*/LICENSE" "*/NOTICE" "*/PKG-INFO")
@@ -209,7 +209,7 @@ EarleyParser& parser_of(GrammarMatcher& matcher) { return *matcher.ImplPtr(); }]
         rule_level_cache_(rule_level_cache) {}]=]
     [=[        tokenizer_info_(tokenizer_info),
         rule_level_cache_(rule_level_cache) {
-    max_work_ = compile_work_left();
+    max_work_ = std::min(compile_work_left(), state_work_most());
     throws_beyond_ = true;
   }]=])
   fathom_patch(${xg}/cpp/earley_parser.cc
@@ -220,13 +220,20 @@ EarleyParser& parser_of(GrammarMatcher& matcher) { return *matcher.ImplPtr(); }]
   return left;
 }
 
+int64_t& state_work_most() {
+  thread_local int64_t most = std::numeric_limits<int64_t>::max();
+  return most;
+}
+
 bool EarleyParser::Advance(const uint8_t ch, bool debug_print) {
 ]=])
   fathom_patch(${xg}/cpp/earley_parser.h
     [=[class EarleyParser {
 ]=]
-    [=[// How much work the compiles of this thread may still do (EarleyParser::work_); < 0: one did more.
+    [=[// How much work the compiles of this thread may still do (EarleyParser::work_), < 0: one did more; and how much for one
+// state.
 int64_t& compile_work_left();
+int64_t& state_work_most();
 
 class EarleyParser {
 ]=])
@@ -236,7 +243,7 @@ class EarleyParser {
     [=[      if (work_ > max_work_) break;
       const auto cur_token_idx = *token_it++;
       // Check if the current token is already accepted.]=])
-  file(TOUCH ${xg}/patched_11)
+  file(TOUCH ${xg}/patched_12)
 endif()
 
 # A few large sources take half the time of thirty small ones.  Made by hand, because CMake's own unity

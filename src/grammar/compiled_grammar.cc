@@ -150,6 +150,7 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::compile(
   // Rules that many grammars have are kept between compiles; a few forms of repetition cannot be.
   int64_t& work_left = xgrammar::compile_work_left();
   work_left = kMaxCompileWork;
+  xgrammar::state_work_most() = kMaxStateWork;
   if (!compile_with(*compilers.keeping).ok()) {
     Status compiled = compile_with(*compilers.forgetting);
     if (work_left < 0) return too_ambiguous().with_context(what);

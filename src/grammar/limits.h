@@ -21,10 +21,12 @@ inline constexpr size_t kMaxGrammarBytes = 64 << 10;
 inline constexpr size_t kMaxChoices = 2000;
 inline constexpr size_t kMaxTools = 256;
 
-// Steps of the parser, about 0.2 us each.  Masks of large schemas and wide classes take up to
-// 50,000 at 129,280 words, tokens 2,000; an ambiguous grammar takes any number.
-inline constexpr int64_t kMaxTokenWork = 1'000'000;  // of a mask, of taking a token
-inline constexpr int64_t kMaxCompileWork = 20'000'000;
+// Steps of the parser, 10 to 100 ns each.  At 129,280 words a mask takes up to 900,000 (classes
+// with a length in a repetition with one), a state of a compile 850,000, and a schema of 60 such
+// fields 345 million in all; an ambiguous grammar takes any number.
+inline constexpr int64_t kMaxTokenWork = 10'000'000;  // of a mask, of taking a token
+inline constexpr int64_t kMaxStateWork = 20'000'000;
+inline constexpr int64_t kMaxCompileWork = 1'000'000'000;
 
 inline constexpr size_t kMaxMaskBytes = 8 << 20;  // masks that a grammar remembers
 inline constexpr double kMaxWarmUpSeconds = 2;    // of masks worked out behind a compile

@@ -13,7 +13,9 @@ class GrammarMatcher;
 
 EarleyParser& parser_of(GrammarMatcher& matcher);
 
-// Work that the compiles of this thread may still do; < 0: one did more and threw.
+// Work that the compiles of this thread may still do, < 0: one did more and threw; and what they
+// may do for one state.
 int64_t& compile_work_left();
+int64_t& state_work_most();
 
 }  // namespace xgrammar

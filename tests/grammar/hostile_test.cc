@@ -146,8 +146,16 @@ TEST_F(HostileTest, LargestAllowedCompiles) {
   for (int i = 0; i < 300; ++i)
     wide += (i > 0 ? "," : "") + std::string("\"p") + std::to_string(i) + R"(":{"type":"integer"})";
   wide += "}}";
+  std::string texts = R"({"type":"object","properties":{)";
+  for (int i = 0; i < 60; ++i) {
+    texts += (i > 0 ? "," : "") + std::string("\"p") + std::to_string(i) +
+             R"(":{"type":"string","pattern":"^([a-z0-9_]+ ){1,30}[^a]{1,)" +
+             std::to_string(20 + i) + R"(}$"})";
+  }
+  texts += "}}";
   const std::vector<std::string> schemas = {
-      nested(R"({"type":"array","items":)", "}", 60), R"({"type":"string","maxLength":2000})", wide,
+      texts, nested(R"({"type":"array","items":)", "}", 60),
+      R"({"type":"string","maxLength":2000})", wide,
       R"({"type":"array","items":{"type":"integer"},"minItems":500,"maxItems":2000})"};
   for (const std::string& schema : schemas) {
     const double start = thread_ms();
