@@ -87,7 +87,7 @@ class Decodes {
     return result.error;
   }
 
-  Status step(int32_t num_drafts, StepResult& result) const {
+  Status step(int32_t num_drafts, int32_t next_drafts, StepResult& result) const {
     StepPlan plan;
     for (SlotId slot = 0; slot < num_; ++slot) {
       SegmentPlan& segment = plan.segments.emplace_back();
@@ -98,7 +98,8 @@ class Decodes {
       segment.first_id = static_cast<int32_t>(plan.ids.size());
       plan.ids.resize(plan.ids.size() + static_cast<size_t>(segment.num_rows), kPendingToken);
       segment.sample = segment.continues = true;
-      segment.num_drafts = segment.next_drafts = num_drafts;
+      segment.num_drafts = num_drafts;
+      segment.next_drafts = next_drafts;
     }
     executor_.submit(plan);
     executor_.wait(result);
@@ -113,24 +114,44 @@ class Decodes {
 };
 
 struct Size {
-  int32_t sequences, drafts;
+  int32_t sequences, drafts;  // checked
+  int32_t next_drafts;        // made
   int64_t rows() const { return int64_t{sequences} * (1 + drafts); }
 };
 
-// Steps of rising numbers of rows.
+// Steps of rising numbers of rows, none of more than the scheduler makes: where all drafts of all
+// sequences are too many, steps without and with as many as there is room for.
 std::vector<Size> decode_sizes(const CostMeasurement& m) {
-  std::vector<Size> sizes = {{1, 0}};
+  const int64_t most_rows = std::max<int64_t>(m.max_rows, m.num_slots);
+  std::vector<Size> sizes = {{1, 0, 0}};
+  const auto add = [&](int32_t n, int64_t drafts) {
+    if (n * (1 + drafts) > most_rows) drafts = 0;
+    sizes.push_back({n, static_cast<int32_t>(drafts), m.max_draft});
+  };
   for (const int32_t drafts : {1, 2, 3, 5}) {
-    if (drafts < m.max_draft) sizes.push_back({1, drafts});
+    if (drafts < m.max_draft && 1 + drafts <= most_rows) sizes.push_back({1, drafts, drafts});
   }
-  if (m.max_draft > 0) sizes.push_back({1, m.max_draft});
-  for (int32_t n = 2; n < m.num_slots; n *= 2) sizes.push_back({n, m.max_draft});
-  if (m.num_slots > 1) sizes.push_back({m.num_slots, m.max_draft});
+  if (m.max_draft > 0) add(1, m.max_draft);
+  for (int32_t n = 2; n < m.num_slots; n *= 2) add(n, m.max_draft);
+  if (m.num_slots > 1) {
+    add(m.num_slots, m.max_draft);
+    const int64_t room = most_rows / m.num_slots - 1;
+    if (room > 0 && room < m.max_draft) add(m.num_slots, room);
+  }
+  std::stable_sort(sizes.begin(), sizes.end(),
+                   [](const Size& a, const Size& b) { return a.rows() < b.rows(); });
   return sizes;
 }
 
-// Takes away noise that would make more rows cheaper than fewer.
-void make_monotone(std::span<CostPoint> curve) {
+// Sorts; of points of as many rows the dearest counts. Takes away noise that would make more rows
+// cheaper than fewer.
+void make_monotone(CostTable& curve) {
+  const auto before = [](const CostPoint& a, const CostPoint& b) {
+    return a.rows != b.rows ? a.rows < b.rows : a.seconds > b.seconds;
+  };
+  std::sort(curve.begin(), curve.end(), before);
+  const auto same = [](const CostPoint& a, const CostPoint& b) { return a.rows == b.rows; };
+  curve.erase(std::unique(curve.begin(), curve.end(), same), curve.end());
   for (size_t i = curve.size(); i-- > 1;) {
     curve[i - 1].seconds = std::min(curve[i - 1].seconds, curve[i].seconds);
   }
@@ -204,7 +225,7 @@ class Measurement {
       last_s = seconds;
       if (is_first && i == 0 && seconds > kSlowStep) leave_out_middle(sizes);
       curve.push_back({size.rows(), seconds, context});
-      if (is_first && size.drafts == m_.max_draft && size.drafts > 0) {
+      if (is_first && size.next_drafts == m_.max_draft && m_.max_draft > 0) {
         costs_.drafts.push_back({size.sequences, draft_seconds});
       }
     }
@@ -228,11 +249,11 @@ class Measurement {
   Status measure_decode(int64_t context, const Size& size, int runs, double* seconds,
                         double* draft_seconds, bool* is_right) {
     Decodes decodes(executor_, m_, context, size.sequences);
-    FATHOM_TRY(decodes.start(size.drafts, result_));
+    FATHOM_TRY(decodes.start(size.next_drafts, result_));
     *seconds = *draft_seconds = std::numeric_limits<double>::infinity();
     for (int run = 0; run < runs; ++run) {
       spent_ += result_.seconds;
-      FATHOM_TRY(decodes.step(size.drafts, result_));
+      FATHOM_TRY(decodes.step(size.drafts, size.next_drafts, result_));
       int64_t rows = size.sequences;
       for (const SlotDrafts& drafts : result_.drafts) rows += drafts.num_verified;
       *is_right &= rows == size.rows();

@@ -8,6 +8,9 @@ namespace {
 
 // Less to be gained by leaving drafts out is within the error of the estimates.
 constexpr double kLeastGain = 1.04;
+// What drafts may cost beside prompts beyond what they bring, of a step's time: less is worth it
+// for answers that keep their pace.
+constexpr double kMostLoss = 0.01;
 // Drafts that were not worth making must promise this much more before they are made again.
 constexpr double kComeback = 1.03;
 // While they are not made, a step in so many makes some to see how they fare, more and more rarely.
@@ -90,19 +93,46 @@ double DraftSizing::tokens(const DraftLoad& load, double survivals, int64_t num_
          std::min(accepted, static_cast<double>(num_drafts));
 }
 
+// Seconds that drafts beside prompts cost beyond what their tokens would cost later.
+double DraftSizing::loss(const DraftLoad& load, double tokens, int64_t num_drafts) const {
+  const double more = decodes_.seconds(load.num_decodes + num_drafts, load.context).value_or(0) -
+                      decodes_.seconds(load.num_decodes, load.context).value_or(0);
+  const int64_t displaced = std::max<int64_t>(0, load.num_chunk_rows + num_drafts - load.room);
+  const double chunk_row_s = chunks_.seconds(load.num_chunk_rows, load.context).value_or(0) /
+                             static_cast<double>(load.num_chunk_rows);
+  return more + rounds_.seconds(std::ssize(load.offers)).value_or(0) +
+         static_cast<double>(displaced) * chunk_row_s -
+         (tokens - static_cast<double>(load.num_decodes)) * token_s_;
+}
+
 DraftSizing::Best DraftSizing::best(const DraftLoad& load, std::span<const float> survivals) const {
-  const int64_t num = std::ssize(survivals);
+  const int64_t num = std::min<int64_t>(std::ssize(survivals), load.room);
   Best best{0, tokens(load, 0, 0) / seconds(load, 0)};
+  const double most_loss = kMostLoss * seconds(load, 0);
   double sum = 0, rate = best.rate;
   for (int64_t k = 1; k <= num; ++k) {
     sum += static_cast<double>(survivals[static_cast<size_t>(k - 1)]);
     if (k > kEveryUpTo && k % kStride != 0 && k != num) continue;
-    rate = tokens(load, sum, k) / seconds(load, k);
+    const double expected = tokens(load, sum, k);
+    const bool is_dear = load.num_chunk_rows > 0 && loss(load, expected, k) > most_loss;
+    rate = is_dear ? 0 : expected / seconds(load, k);
     if (rate > best.rate) best = {k, rate};
   }
   // `rate` is that of all.
   if (best.rate < kLeastGain * rate) best = {num, rate};
   return best;
+}
+
+// When its prompts are done, with drafts as they usually are.
+DraftLoad DraftSizing::later(const DraftLoad& load) {
+  if (load.num_chunk_rows == 0) return load;
+  DraftLoad then = load;
+  then.num_chunk_rows = 0;
+  then.num_decodes = std::max(load.num_later, load.num_decodes);
+  const auto num = static_cast<size_t>(then.num_decodes);
+  later_offers_.assign(num, {.num = load.offers.front().num, .confidence = usual_});
+  then.offers = later_offers_;
+  return then;
 }
 
 std::span<const float> DraftSizing::usual_survivals(const DraftLoad& load) {
@@ -153,20 +183,24 @@ DraftSize DraftSizing::choose(const DraftLoad& load) {
   const int64_t num_drafts = std::ssize(survivals);
   ++num_steps_;
   if (!knows_costs) return is_paused_ ? probe(1, true) : trial(load, num_drafts);
-  DraftLoad without = load;
+  const DraftLoad then = later(load);
+  DraftLoad without = then;
   without.offers = {};
   const double plain = tokens(without, 0, 0) / seconds(without, 0);
-  const Best found = best(load, survivals);
   // Not by one step's confidences: where few sequences run, they say little of the next ones.
-  const double usual = best(load, usual_survivals(load)).rate;
-  const bool may_pay = can_pay(load, num_drafts, plain);
+  const double usual = best(then, usual_survivals(then)).rate;
+  token_s_ = 1 / std::max(usual, plain);
+  const Best found = best(load, survivals);
+  const bool may_pay = can_pay(then, num_drafts, plain);
   const bool is_unknown = num_offers_ < kFirstOffers && may_pay;
   is_paused_ = !is_unknown && usual < plain * (is_paused_ ? kComeback : 1.0);
   if (is_paused_) return probe(found.capacity, may_pay);
   probe_every_ = kProbeEvery;
   keeps_rows_ = true;
   const bool is_trial = !decodes_.is_measured() && num_steps_ % kTrialEvery == 0;
-  return {std::exchange(made_before_, true) && !is_trial ? found.capacity : 0, true, true};
+  const bool makes =
+      load.num_chunk_rows == 0 || is_unknown || best(load, usual_survivals(load)).capacity > 0;
+  return {std::exchange(made_before_, makes) && !is_trial ? found.capacity : 0, makes, true};
 }
 
 }  // namespace fathom::scheduler

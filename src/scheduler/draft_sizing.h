@@ -5,6 +5,10 @@
 // lately; seconds from what steps and drafting cost, measured or learned. Nothing here knows a
 // token's value.
 //
+// Beside prompts the most tokens a second is not all: what drafts bring early would come later, in
+// steps of all sequences, and the rows that they take from prompts are computed later too. There
+// they may cost little more than that is worth.
+//
 // Thread: engine.
 #pragma once
 
@@ -29,7 +33,9 @@ struct DraftSizingOptions {
 struct DraftLoad {
   std::span<const DraftOffer> offers;  // of the sequences that may have drafts checked
   int64_t num_decodes = 0;             // all sequences that get a token, these among them
-  int64_t num_chunk_rows = 0;          // rows of prompts beside them
+  int64_t num_chunk_rows = 0;          // rows of prompts beside them, were there no drafts
+  int64_t num_later = 0;               // sequences that decode when these prompts are done
+  int64_t room = 1 << 30;              // rows of prompts and drafts that the step has
   int64_t context = 0;                 // mean positions of a decoding sequence
 };
 
@@ -68,6 +74,8 @@ class DraftSizing {
     double rate;  // tokens a second
   };
   Best best(const DraftLoad& load, std::span<const float> survivals) const;
+  DraftLoad later(const DraftLoad& load);
+  double loss(const DraftLoad& load, double tokens, int64_t num_drafts) const;
   double seconds(const DraftLoad& load, int64_t num_drafts) const;
   double tokens(const DraftLoad& load, double survivals, int64_t num_drafts) const;
   std::span<const float> usual_survivals(const DraftLoad& load);
@@ -78,7 +86,8 @@ class DraftSizing {
   DraftSizingOptions options_;
   CostModel chunks_, decodes_, rounds_;
   DraftChooser chooser_, usual_chooser_;
-  std::vector<DraftOffer> usual_offers_;  // scratch
+  std::vector<DraftOffer> usual_offers_, later_offers_;  // scratch
+  double token_s_ = 0;  // of the load being looked at: what a token costs when its prompts are done
   // Fading means of confidence, by position.
   std::array<float, kMaxDrafts> usual_;
   double predicted_, accepted_;  // fading sums: survivals of checked drafts, and how many did

@@ -39,12 +39,17 @@ void Scheduler::Impl::size_drafts(StepPlan& plan) {
   for (const Sequence* s : running) {
     if (s->rows_needed() > 1) num_prompt_rows += s->rows_needed();
   }
-  const bool prompts_wait = num_prompt_rows > 0 || (num_waiting > 0 && !free_slots.empty());
+  const auto num_starts = std::min<int64_t>(num_waiting, std::ssize(free_slots));
+  // Those that start in this step are taken to be like the first.
+  if (num_starts > 0) num_prompt_rows += num_starts * first_waiting()->num_known();
+  const bool prompts_wait = num_prompt_rows > 0;
   const int64_t room = options.step_tokens - record.num_decodes;
   draft_size = sizing.choose(
       {.offers = offers,
        .num_decodes = record.num_decodes,
        .num_chunk_rows = std::min(num_prompt_rows, room),
+       .num_later = std::ssize(running) + num_starts,
+       .room = room,
        .context = decoding.empty() ? 0 : positions / static_cast<int64_t>(decoding.size())});
   int64_t capacity = draft_size.capacity < 0 ? num_drafts : draft_size.capacity;
   capacity = std::min({capacity, num_drafts, prompts_wait ? room / 2 : room});

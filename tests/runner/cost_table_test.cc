@@ -88,15 +88,17 @@ class TimedExecutor : public Executor {
       EXPECT_GE(num_blocks_[s.slot] * 16, position + drafts);
     }
     for (const BlockId block : plan.blocks) EXPECT_LT(block, 1000);
+    most_rows_ = std::max(most_rows_, rows);
     result_.draft_seconds = makers > 0 ? 0.0005 + 0.00005 * makers : 0;
     result_.seconds = 0.001 + 0.0001 * rows + 1e-6 * context + result_.draft_seconds;
     result_.draft_seconds *= times_as_slow_;
     result_.seconds *= times_as_slow_;
   }
   void wait(StepResult& result) override { result = result_; }
+  double most_rows() const { return most_rows_; }
 
  private:
-  double times_as_slow_;
+  double times_as_slow_, most_rows_ = 0;
   std::map<SlotId, int64_t> positions_;
   std::map<SlotId, int32_t> drafts_, num_blocks_;
   StepResult result_;
@@ -105,7 +107,7 @@ class TimedExecutor : public Executor {
 // Where a step takes a quarter of a second, one draft and all of them are measured; where it takes
 // a second nothing is, so that the steps that run teach it.
 TEST(MeasureCosts, OfSlowStepsMeasuresWhatDraftsNeedOrNothing) {
-  CostMeasurement m = {.max_rows = 8,
+  CostMeasurement m = {.max_rows = 72,
                        .num_slots = 12,
                        .num_blocks = 1000,
                        .block_tokens = 16,
@@ -129,7 +131,7 @@ TEST(MeasureCosts, OfSlowStepsMeasuresWhatDraftsNeedOrNothing) {
 
 TEST(MeasureCosts, FindsWhatDecodesCostByRowsAndContextAndWhatDraftsCost) {
   TimedExecutor executor;
-  const CostMeasurement m = {.max_rows = 8,
+  const CostMeasurement m = {.max_rows = 72,
                              .num_slots = 12,
                              .num_blocks = 1000,
                              .block_tokens = 16,
@@ -153,6 +155,26 @@ TEST(MeasureCosts, FindsWhatDecodesCostByRowsAndContextAndWhatDraftsCost) {
     EXPECT_EQ(costs->drafts[i].rows, drafts[i].rows);
     EXPECT_NEAR(costs->drafts[i].seconds, drafts[i].seconds, 1e-9);
   }
+}
+
+// A GPU's memory for steps is taken before, for as many rows as the scheduler's largest step has.
+TEST(MeasureCosts, RunsNoMoreRowsThanTheLargestStepHas) {
+  TimedExecutor executor;
+  const CostMeasurement m = {.max_rows = 40,
+                             .num_slots = 12,
+                             .num_blocks = 1000,
+                             .block_tokens = 16,
+                             .max_context = 1000,
+                             .vocab_size = 60,
+                             .max_draft = 5};
+  const Result<StepCosts> costs = measure_costs(executor, m);
+  ASSERT_TRUE(costs.has_value()) << costs.error().to_string();
+  EXPECT_EQ(executor.most_rows(), 40);  // of a prompt; 12 sequences with two drafts have 36
+  std::vector<int64_t> rows, makers;
+  for (const CostPoint& p : costs->decodes) rows.push_back(p.rows);
+  for (const CostPoint& p : costs->drafts) makers.push_back(p.rows);
+  EXPECT_EQ(rows, (std::vector<int64_t>{1, 2, 3, 4, 6, 8, 12, 24, 36}));
+  EXPECT_EQ(makers, (std::vector<int64_t>{1, 2, 4, 8, 12}));
 }
 
 TEST(MeasureCosts, AStepThatFailsIsAnError) {
