@@ -27,10 +27,11 @@ void direct_product(const LaneKernels& lanes, const RowBlock& block, const float
   for (int64_t g = 0; g < groups; ++g) {
     const int64_t begin = tokens * g / groups;
     const int64_t end = tokens * (g + 1) / groups;
+    const bool fold = block.dtype == DType::kF8E4M3 && end - begin > lanes.unfolded_tokens;
     const float* rows[kMaxDotTokens];
     for (int64_t t = begin; t < end; ++t) {
       rows[t - begin] = x[t];
-      if (block.dtype != DType::kF8E4M3) continue;
+      if (!fold) continue;
       float* folded = scratch.folded + (t - begin) * x_row_stride(block.cols);
       lanes.fold_scales(x[t], block.scale, block.cols, folded);
       rows[t - begin] = folded;

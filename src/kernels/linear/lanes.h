@@ -72,6 +72,7 @@ struct LaneKernels {
   // which reads the weights from a cache again but spares the tile; more go through unpack and
   // multiply.
   int dot_tokens;
+  int unfolded_tokens;         // up to so many `dot` folds the scales of fp8 blocks itself
   int max_direct_tokens;       // of fp8 and fp4 matrices
   int max_direct_bf16_tokens;  // these cost less to widen again
 
@@ -81,7 +82,8 @@ struct LaneKernels {
   void (*split_pairs)(const float* x, int64_t cols, float* out);
   // x for `dot` on an fp8 block: the block's scales go into x once for its 32 rows.
   void (*fold_scales)(const float* x, const uint8_t* scale, int64_t cols, float* out);
-  // y [tokens, kBlockRows] straight from the stored rows; x is folded if the block is fp8.
+  // y [tokens, kBlockRows] straight from the stored rows; x of more than unfolded_tokens is folded
+  // if the block is fp8.
   void (*dot)(const RowBlock& block, const float* const* x, int64_t tokens, float* y);
   // Columns [col, col + cols) of the block with their scales, as TileProduct::tile.
   void (*unpack)(const RowBlock& block, int64_t col, int64_t cols, float* tile);

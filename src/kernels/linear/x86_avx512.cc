@@ -275,6 +275,7 @@ void gate(const GateBlock& b) {
 
 const LaneKernels& avx512_lanes() {
   static constexpr LaneKernels kLaneKernels = {.dot_tokens = kMaxDotTokens,
+                                               .unfolded_tokens = kAvx512UnfoldedTokens,
                                                .max_direct_tokens = 8,
                                                .max_direct_bf16_tokens = 12,
                                                .widen = widen,

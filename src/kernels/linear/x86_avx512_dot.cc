@@ -2,8 +2,7 @@
 //
 // Limit: DRAM.  64 bytes take about 29 (fp4), 14 (fp8) or 6 (bf16) vector operations for one token,
 // two a cycle: 14, 7 and 3 cycles, against some 12 cycles at 16 GB/s a core.  DRAM gives its full
-// rate to many streams only, so 8 rows 4 apart are read side by side, each with a prefetch 1 KB
-// ahead.
+// rate to many streams only, so 8 rows 4 apart are read side by side, each with prefetches ahead.
 #include "kernels/linear/x86_avx512_dot.h"
 
 #include <immintrin.h>
@@ -14,11 +13,13 @@
 namespace fathom::kernels {
 namespace {
 
-constexpr int64_t kPrefetchBytes = 512;
-constexpr int64_t kPieceCols = 512;  // columns whose fp4 scales are widened at a time: 16 a row
+constexpr int64_t kFarBytes = 768;
+constexpr int64_t kNearBytes = 384;
+constexpr int64_t kPieceCols = 512;  // columns whose scales are widened at a time: 16 a row
 
 inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
-  prefetch(p + kPrefetchBytes);
+  prefetch_far(p + kFarBytes);
+  prefetch(p + kNearBytes);
 }
 
 // R rows and T tokens at a time.  The rows of a set lie `stride` apart and set i starts at row i,
@@ -41,7 +42,7 @@ struct Rows {
   // Line `line` of each stream in the next block: the prefetch of a stream runs past its end there.
   void prefetch_next(int64_t line) const {
     for (int i = 0; i < R; ++i) {
-      _mm_prefetch(reinterpret_cast<const char*>(next[i] + 64 * line), _MM_HINT_T0);
+      prefetch_far(next[i] + 64 * line);
     }
   }
 };
@@ -75,7 +76,7 @@ void dot_fp4(const RowBlock& b, const float* const* x, float* y) {
     for (int64_t col = 0; col < b.cols; col += kPieceCols) {
       const int64_t left = (b.cols - col) / 32;
       const int64_t groups = left < 16 ? left : 16;
-      if (s + 1 == stride && col < kPrefetchBytes / 64 * kPieceCols)
+      if (s + 1 == stride && col < kFarBytes / 64 * kPieceCols)
         rows.prefetch_next(col / kPieceCols);
       alignas(64) float scale[R][16];
       for (int i = 0; i < R; ++i) {
@@ -113,35 +114,49 @@ void dot_fp4(const RowBlock& b, const float* const* x, float* y) {
   }
 }
 
-template <int R, int T>
+// kGroups groups of 32 columns at a time, a divisor of theirs.  The folds keep the accumulators in
+// registers, if there is one place only that adds to them.
+template <int R, int T, int kGroups>
 void dot_fp8(const RowBlock& b, const float* const* x, float* y) {
+  constexpr bool kFold = T <= kAvx512UnfoldedTokens;
   const int64_t stride = (b.rows + R - 1) / R;
   for (int64_t s = 0; s < stride; ++s) {
     const Rows<R> rows(b, stride, s);
     __m512 acc[R * T];
-#pragma GCC unroll 16
-    for (int i = 0; i < R * T; ++i) acc[i] = _mm512_setzero_ps();
-    for (int64_t at = 0; at < b.cols; at += 32) {
-      if (s + 1 == stride && at % 256 == 0 && at < kPrefetchBytes * 4) rows.prefetch_next(at / 256);
-      __m512 x0[T], x1[T];
-#pragma GCC unroll 4
-      for (int t = 0; t < T; ++t) {
-        x0[t] = _mm512_loadu_ps(x[t] + at);
-        x1[t] = _mm512_loadu_ps(x[t] + at + 16);
+    each<R * T>([&](auto i) __attribute__((always_inline)) { acc[i] = _mm512_setzero_ps(); });
+    __m512i half[2 * kGroups];
+    for (int64_t col = 0; col < b.cols; col += kPieceCols) {
+      const int64_t end = b.cols - col < kPieceCols ? b.cols : col + kPieceCols;
+      alignas(64) float scale[16];
+      if (kFold) {
+        // 2^8 is what unpack_e4m3 leaves out.
+        const __m512 scales = load_scales(b.scale + col / 32, (end - col) / 32);
+        _mm512_store_ps(scale, _mm512_mul_ps(scales, _mm512_set1_ps(0x1p8f)));
       }
-#pragma GCC unroll 8
-      for (int i = 0; i < R; ++i) {
-        __m512 w0, w1;
-        unpack_e4m3_in_memory(rows.w[i] + at, w0, w1);
-#pragma GCC unroll 4
-        for (int t = 0; t < T; ++t) {
-          acc[i * T + t] = _mm512_fmadd_ps(w0, x0[t], acc[i * T + t]);
-          acc[i * T + t] = _mm512_fmadd_ps(w1, x1[t], acc[i * T + t]);
-        }
+      for (int64_t at = col; at < end; at += 32 * kGroups) {
+        if (s + 1 == stride && at % 256 == 0 && at < kFarBytes * 4) rows.prefetch_next(at / 256);
+        __m512 xs[2 * kGroups][T];
+        each<2 * kGroups>([&](auto h) __attribute__((always_inline)) {
+          each<T>([&](auto t) __attribute__((always_inline)) {
+            xs[h][t] = _mm512_loadu_ps(x[t] + at + 16 * h);
+            if (kFold) {
+              xs[h][t] = _mm512_mul_ps(xs[h][t], _mm512_set1_ps(scale[(at - col) / 32 + h / 2]));
+            }
+          });
+        });
+        each<R>([&](auto i) __attribute__((always_inline)) {
+          const uint8_t* w = rows.w[i] + at;
+          prefetch_ahead(w);
+          each<kGroups>([&](auto g) __attribute__((always_inline)) {
+            __m512 w0, w1;
+            unpack_e4m3_in_memory(w + 32 * g, &half[i % 2 * kGroups + g], w0, w1);
+            each<T>([&](auto t) __attribute__((always_inline)) {
+              acc[i * T + t] = _mm512_fmadd_ps(w0, xs[2 * g][t], acc[i * T + t]);
+              acc[i * T + t] = _mm512_fmadd_ps(w1, xs[2 * g + 1][t], acc[i * T + t]);
+            });
+          });
+        });
       }
-      // One line a row every 2 steps.
-#pragma GCC unroll 4
-      for (int i = 0; i < R / 2; ++i) prefetch_ahead(rows.w[((at >> 5) & 1) + 2 * i] + at);
     }
     store<R, T>(rows, acc, y);
   }
@@ -157,7 +172,7 @@ void dot_bf16(const RowBlock& b, const float* const* x, float* y) {
 #pragma GCC unroll 16
     for (int i = 0; i < R * T; ++i) acc[i] = _mm512_setzero_ps();
     for (int64_t at = 0; at < whole; at += 16) {
-      if (s + 1 == stride && at % 256 == 0 && at < kPrefetchBytes * 4) rows.prefetch_next(at / 256);
+      if (s + 1 == stride && at % 256 == 0 && at < kFarBytes * 4) rows.prefetch_next(at / 256);
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i) {
         const __m512 w = widen_bf16(_mm256_loadu_si256((const __m256i*)(rows.w[i] + 2 * at)));
@@ -190,7 +205,9 @@ void dot_any(const RowBlock& b, const float* const* x, float* y) {
     case DType::kI8:
       return dot_fp4<R, T>(b, x, y);
     case DType::kF8E4M3:
-      return dot_fp8<R, T>(b, x, y);
+      // x of 64 columns of 4 tokens does not fit the registers.
+      if (T < 4 && b.cols % 64 == 0) return dot_fp8<R, T, 2>(b, x, y);
+      return dot_fp8<R, T, 1>(b, x, y);
     default:
       return dot_bf16<R, T>(b, x, y);
   }

@@ -5,7 +5,7 @@
 // adds about 5; from 4 tokens on x86_avx512_int8_few.cc costs less.
 //
 // DRAM gives its full rate to many streams only: a run of rows is cut in 16 parts that are read
-// side by side, with a prefetch 512 bytes ahead, which goes from a row of a part to the next.
+// side by side, with prefetches ahead, which go from a row of a part to the next.
 //
 // 16 rows by 128 columns at a time: a row gives a vector with 4 partial sums of each of 4 groups;
 // shuffles and adds of 16 of them leave a vector of 16 rows for every group.
@@ -18,11 +18,13 @@
 namespace fathom::kernels {
 namespace {
 
-constexpr int64_t kPrefetchBytes = 512;
+constexpr int64_t kFarBytes = 640;
+constexpr int64_t kNearBytes = 192;
 constexpr int64_t kStep = 128;  // columns
 
 inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
-  prefetch(p + kPrefetchBytes);
+  prefetch_far(p + kFarBytes);
+  prefetch(p + kNearBytes);
 }
 
 // x for 128 columns: T codes, a token or one of its bytes each.

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "kernels/linear/x86_avx512_int8.h"
 #include "kernels/linear/x86_avx512_vec.h"
@@ -20,16 +19,6 @@ namespace fathom::kernels {
 inline constexpr int64_t kFewRows = 16;       // read together
 inline constexpr int64_t kFewStepBytes = 64;  // of each row
 inline constexpr int64_t kFewPlaneBytes = kFewRows * kFewStepBytes;
-
-template <class Fn, size_t... I>
-static inline __attribute__((always_inline)) void each(Fn&& fn, std::index_sequence<I...>) {
-  (fn(std::integral_constant<size_t, I>()), ...);
-}
-// fn(0), fn(1), ... as constants: g++ 12 keeps arrays that loops index in memory.
-template <size_t N, class Fn>
-static inline __attribute__((always_inline)) void each(Fn&& fn) {
-  each(std::forward<Fn>(fn), std::make_index_sequence<N>());
-}
 
 // 16 / R vectors as rows of pieces of R dwords, transposed.
 template <int R>

@@ -9,8 +9,19 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <utility>
 
 namespace fathom::kernels {
+
+template <class Fn, size_t... I>
+static inline __attribute__((always_inline)) void each(Fn&& fn, std::index_sequence<I...>) {
+  (fn(std::integral_constant<size_t, I>()), ...);
+}
+// fn(0), fn(1), ... as constants: g++ 12 keeps arrays that loops index in memory.
+template <size_t N, class Fn>
+static inline __attribute__((always_inline)) void each(Fn&& fn) {
+  each(std::forward<Fn>(fn), std::make_index_sequence<N>());
+}
 
 static inline __m512 e2m1_table() {
   return _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f, -1.0f, -1.5f,
@@ -67,13 +78,15 @@ static inline void unpack_e4m3(const uint8_t* code, __m512& w0, __m512& w1) {
   w1 = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1));
 }
 
-// The same through memory: a conversion from there takes one operation, from a register two, and
-// the shuffle port is the busy one in a product.
-static inline void unpack_e4m3_in_memory(const uint8_t* code, __m512& w0, __m512& w1) {
-  alignas(64) __m512i half = e4m3_as_half(code);
-  __asm__("" : "+m"(half));  // keeps it in memory
-  w0 = _mm512_cvtph_ps(_mm256_load_si256((const __m256i*)&half));
-  w1 = _mm512_cvtph_ps(_mm256_load_si256((const __m256i*)&half + 1));
+// The same through memory, `half`: a conversion from there takes one operation, from a register
+// two.  Left to itself the compiler takes one place for all.
+static inline __attribute__((always_inline)) void unpack_e4m3_in_memory(const uint8_t* code,
+                                                                        __m512i* half, __m512& w0,
+                                                                        __m512& w1) {
+  __asm__("vmovdqa64 %1, %0" : "=m"(*half) : "v"(e4m3_as_half(code)));
+  const auto* halves = reinterpret_cast<const __m256i*>(half);
+  __asm__("vcvtph2ps %1, %0" : "=v"(w0) : "m"(halves[0]));
+  __asm__("vcvtph2ps %1, %0" : "=v"(w1) : "m"(halves[1]));
 }
 
 static inline __m512 widen_bf16(__m256i bits) {
