@@ -46,14 +46,7 @@ class Ops {
   void run(const HcOutArgs& args) const { launch(hc_out_kernels(kind_), args); }
   void run(LinearArgs args) const {
     args.numerics = numerics_;
-    if (args.x_target_step == 0 || kind_ != DeviceKind::kCpu) {
-      launch(linear_kernels(kind_), args);
-      return;
-    }
-    // A CPU gains nothing from inputs that are not shared, so its rows do not know the step.
-    for (int32_t k = 0; k < args.num_targets; ++k) {
-      launch(linear_kernels(kind_), linear_one_target(args, k));
-    }
+    launch(linear_kernels(kind_), args);
   }
   void run(const RopeTableArgs& args) const { launch(rope_table_kernels(kind_), args); }
   void run(const RopeArgs& args) const { launch(rope_kernels(kind_), args); }

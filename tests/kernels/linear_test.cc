@@ -27,6 +27,7 @@ struct LinearShape {
   bool quantize_input;
   std::vector<std::pair<DType, int64_t>> targets;  // type and rows; odd targets have bf16 outputs
   Numerics numerics = Numerics::kReference;
+  bool own_inputs = false;  // every target has its own
 };
 
 Output<LinearArgs> output(const LinearShape& shape, size_t k) {
@@ -54,12 +55,14 @@ Output<LinearArgs> output(const LinearShape& shape, size_t k) {
 KernelCase<LinearArgs> make_case(const LinearShape& shape, uint64_t seed = 1) {
   Random random(seed);
   auto inputs = std::make_shared<Inputs>();
-  const int64_t x_stride = shape.cols + 5;
+  const int64_t step = shape.own_inputs ? shape.cols + 3 : 0;
+  const int64_t x_stride = shape.cols + 5 + step * static_cast<int64_t>(shape.targets.size());
   inputs->x = random.bf16_normals(shape.num_tokens * x_stride + 1);
   KernelCase<LinearArgs> c;
   c.args = {.x = inputs->x.data(),
             .x_stride = x_stride,
             .num_tokens = shape.num_tokens,
+            .x_target_step = step,
             .quantize_input = shape.quantize_input,
             .numerics = shape.numerics,
             .num_targets = static_cast<int32_t>(shape.targets.size()),
@@ -79,7 +82,8 @@ KernelCase<LinearArgs> make_case(const LinearShape& shape, uint64_t seed = 1) {
   }
   c.name += "x " + std::to_string(shape.cols) + ", " + std::to_string(shape.num_tokens) +
             " tokens" + (shape.quantize_input ? ", quantized" : "") +
-            (shape.numerics == Numerics::kInt8 ? ", int8" : "");
+            (shape.numerics == Numerics::kInt8 ? ", int8" : "") +
+            (shape.own_inputs ? ", own inputs" : "");
   c.num_rows = shape.num_tokens;
   c.slice = [](LinearArgs& args, int64_t first, int64_t count) {
     args.x += first * args.x_stride;
@@ -120,6 +124,15 @@ std::vector<KernelCase<LinearArgs>> all_cases() {
   }
   cases.push_back(make_case({15, 96, false, {{kBf16, 17000}}}));
   cases.push_back(make_case({40, 96, true, {{kFp8, 17000}}}));
+  // Inputs of their own, few and too many tokens for one loop over them.
+  for (const int64_t tokens : {1, 5, 16, 17}) {
+    cases.push_back(make_case({tokens,
+                               160,
+                               tokens != 5,
+                               {{kFp8, 70}, {kFp4, 33}, {kFp8, 40}, {kBf16, 9}},
+                               Numerics::kReference,
+                               true}));
+  }
   return cases;
 }
 
@@ -135,6 +148,10 @@ std::vector<KernelCase<LinearArgs>> int8_cases() {
   }
   for (const int64_t cols : {32, 96, 128, 160, 256, 544, 1024, 1056, 2304, 5120}) {
     for (const int64_t tokens : {1, 4, 7, 8, 11}) add(tokens, cols, {{kFp8, 41}, {kFp4, 37}});
+  }
+  for (const int64_t tokens : {1, 3, 16, 17}) {
+    cases.push_back(make_case(
+        {tokens, 160, false, {{kFp8, 70}, {kFp4, 33}, {kFp8, 600}}, Numerics::kInt8, true}));
   }
   // More columns than are packed at a time.
   for (const int64_t tokens : {4, 8}) add(tokens, 8224, {{kFp8, 35}, {kFp4, 19}});

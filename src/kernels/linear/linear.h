@@ -35,6 +35,13 @@ struct LinearArgs {
 };
 std::span<const Kernel<LinearArgs>> linear_kernels(DeviceKind kind);
 
+// With inputs of their own the targets of few tokens gain from one loop over all of them; those of
+// more would only need more scratch on a CPU.
+inline constexpr int64_t kMaxSeparateTokens = 16;
+inline bool take_targets_apart(const LinearArgs& args) {
+  return args.x_target_step != 0 && args.num_targets > 1 && args.num_tokens > kMaxSeparateTokens;
+}
+
 // The call for target k alone.
 inline LinearArgs linear_one_target(const LinearArgs& args, int32_t k) {
   LinearArgs one = args;

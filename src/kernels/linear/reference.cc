@@ -6,6 +6,10 @@ namespace fathom::kernels {
 
 void linear_reference(const LinearArgs& args) {
   if (args.num_tokens == 0) return;
+  if (args.x_target_step != 0 && args.num_targets > 1) {
+    for (int32_t k = 0; k < args.num_targets; ++k) linear_reference(linear_one_target(args, k));
+    return;
+  }
   const int64_t cols = args.targets[0].w.cols;
   const auto row_bytes = static_cast<size_t>(cols) * sizeof(float);
   auto* x = reinterpret_cast<float*>(
