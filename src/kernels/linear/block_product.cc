@@ -16,7 +16,7 @@ constexpr int64_t kSharedMultiplyAdds = 300'000;
 constexpr int64_t kPieceFloats = 512 * 1024;
 constexpr int64_t kLeastPieceTokens = 24;
 // With few tokens, an item has about this many bytes of weights; with many, this many blocks.
-constexpr int64_t kItemBytes = 256 * 1024;
+constexpr int64_t kItemBytes = 160 * 1024;
 constexpr int64_t kItemBlocks = 8;
 // A thread that is held up should hold up no more than a small share.
 constexpr int64_t kItemsPerThread = 8;
@@ -87,6 +87,7 @@ ProductItems cut_product(const WeightMatrix& w, int64_t tokens, int num_threads)
   if (tokens < kLeastPieceTokens) {
     const int64_t block_bytes = kBlockRows * stored_row_bytes(w);
     items.blocks_per_item = kItemBytes / std::max<int64_t>(1, block_bytes);
+    items.num_runs = num_threads;
   }
   const int64_t fair = items.num_blocks * items.num_pieces / (kItemsPerThread * num_threads);
   items.blocks_per_item = std::max<int64_t>(1, std::min(items.blocks_per_item, fair));
@@ -95,7 +96,10 @@ ProductItems cut_product(const WeightMatrix& w, int64_t tokens, int num_threads)
 
 ProductItems::Item ProductItems::item(int64_t i) const {
   const int64_t piece = i % num_pieces;
-  const int64_t first = i / num_pieces * blocks_per_item;
+  const int64_t turn = i / num_pieces / num_runs, run = i / num_pieces % num_runs;
+  const int64_t n = num_row_items();
+  const int64_t first =
+      (run * (n / num_runs) + std::min(run, n % num_runs) + turn) * blocks_per_item;
   const int64_t last = std::min(first + blocks_per_item, num_blocks);
   return {.first_row = first * kBlockRows,
           .end_row = last * kBlockRows,

@@ -45,10 +45,11 @@ struct ProductItems {
   int64_t blocks_per_item;  // consecutive ones: their x stays in L2, a stream of weights goes on
   int64_t tokens;
   int64_t num_pieces;  // of the tokens, equal but for one
+  // The rows' items are so many runs of neighbours, and consecutive items belong to one after the
+  // other: threads that take turns each go through a run, and find there what they have prefetched.
+  int64_t num_runs = 1;
 
-  int64_t num_items() const {
-    return (num_blocks + blocks_per_item - 1) / blocks_per_item * num_pieces;
-  }
+  int64_t num_items() const { return num_row_items() * num_pieces; }
   struct Item {
     int64_t first_row;  // rows [first_row, end_row) in steps of kBlockRows
     int64_t end_row;
@@ -57,6 +58,9 @@ struct ProductItems {
   };
   // The pieces of the same rows follow each other.
   Item item(int64_t i) const;
+
+ private:
+  int64_t num_row_items() const { return (num_blocks + blocks_per_item - 1) / blocks_per_item; }
 };
 ProductItems cut_product(const WeightMatrix& w, int64_t tokens, int num_threads);
 
