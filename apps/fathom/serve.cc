@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 
 #include "base/line_writer.h"
 #include "engine.h"
@@ -26,6 +28,9 @@ using Clock = std::chrono::steady_clock;
 // Between two looks for signals; a signal also ends the wait.
 constexpr int kPatienceMs = 200;
 constexpr int kFlushMs = 2000;
+constexpr const char* kLostText =
+    "the GPU was lost: the requests that ran got an error, and this process can run no others; "
+    "start it again";
 constexpr size_t kMaxLogBytes = size_t{4} << 20;  // that wait for a slow stderr
 
 bool is_loopback(const std::string& host) {
@@ -129,8 +134,10 @@ Status serve(const ServeOptions& options) {
   FATHOM_ASSIGN(std::unique_ptr<net::HttpServer> listening, take_port(options));
   EngineOptions engine_options = options.engine;
   engine_options.measure_costs = engine_options.max_draft > 0;
-  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine,
-                start_engine(engine_options, start_hooks(options.quiet)));
+  assembly::Hooks hooks = start_hooks(options.quiet);
+  const auto is_lost = std::make_shared<std::atomic<bool>>(false);
+  hooks.on_lost = [is_lost](const Status&) { is_lost->store(true); };
+  FATHOM_ASSIGN(const std::unique_ptr<Engine> engine, start_engine(engine_options, hooks));
   if (engine->gpu_memory) {
     std::string text = "memory of the GPU: " + gpu_memory_text(*engine->gpu_memory);
     text.pop_back();  // say() ends the line
@@ -159,8 +166,9 @@ Status serve(const ServeOptions& options) {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // in this thread, and no other
-  while (!interrupted()) poll(nullptr, 0, kPatienceMs);
+  while (!interrupted() && !is_lost->load()) poll(nullptr, 0, kPatienceMs);
   drain(*server, options);
+  if (is_lost->load()) return Status(StatusCode::kInternal, kLostText);
   return Status();
 }
 

@@ -71,9 +71,8 @@ Status read_generation_config(const fs::path& dir, Instance* instance) {
                   file.string() + ": temperature and top_p must be numbers of at least 0");
   }
   const boost::json::value* sample = root.as_object().if_contains("do_sample");
-  if (sample != nullptr && sample->is_bool() && !sample->as_bool()) {
-    instance->default_temperature = 0;
-  }
+  const bool is_greedy = sample != nullptr && sample->is_bool() && !sample->as_bool();
+  if (is_greedy) instance->default_temperature = 0;
   return Status();
 }
 
@@ -246,6 +245,7 @@ Result<std::unique_ptr<fathom::Engine>> start_requests(Instance& instance, const
   loop.asynchronous = options.asynchronous;
   loop.now_s = now_s;
   loop.on_result = hooks.on_result;
+  loop.on_lost = hooks.on_lost;
   loop.compile =
       [grammars = instance.grammars.get()](const Constraint& constraint) -> Result<GrammarHandle> {
     FATHOM_ASSIGN(auto grammar, grammars->acquire(constraint));

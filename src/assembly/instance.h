@@ -50,6 +50,9 @@ struct Instance {
 struct Hooks {
   // Sees the result of every step before its tokens go out.  Thread: the engine's.
   std::function<void(const StepResult&)> on_result = nullptr;
+  // The device is gone, every request has got the error and none is taken any more. Thread: the
+  // engine's.
+  std::function<void(const Status&)> on_lost = nullptr;
   bool raw_confidences = false;  // of drafts, as if they had never been calibrated
   bool measure_again = false;    // what steps cost, whatever is kept
   runner::AcceptHook accept_hook = {};

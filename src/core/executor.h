@@ -18,6 +18,8 @@ class Executor {
   virtual void submit(const StepPlan& plan) = 0;
   // Replaces what is in `result`, whose memory is used again.
   virtual void wait(StepResult& result) = 0;
+  // Whether what it computes on is gone: no step will succeed any more.  Told after wait().
+  virtual bool is_lost() const { return false; }
 };
 
 }  // namespace fathom

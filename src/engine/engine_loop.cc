@@ -93,6 +93,7 @@ Result<RequestId> EngineLoop::submit(Request request) {
       return Status(StatusCode::kCancelled,
                     "the engine is shutting down and takes no new requests");
     }
+    if (!lost_.ok()) return Status(StatusCode::kCancelled, lost_.message());
     if (static_cast<int32_t>(open_.size()) >= options_.max_queue) {
       return Status(
           StatusCode::kResourceExhausted,
@@ -251,6 +252,25 @@ void EngineLoop::finish_step() {
   }
   update_stats();
   deliver(new_events_);
+  if (!result_.error.ok() && executor_->is_lost()) lose(result_.error);
+}
+
+// Ends every request: those that ran, that wait, and that nobody has looked at yet.
+void EngineLoop::lose(const Status& error) {
+  std::vector<RequestId> all;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.ok()) return;
+    lost_ = error;
+    taken_commands_.swap(commands_);
+    for (const auto& [id, open] : open_) all.push_back(id);
+  }
+  take_commands();
+  std::sort(all.begin(), all.end());
+  for (const RequestId id : all) {
+    if (scheduler_.cancel(id)) end_request(id, kAllSamples, FinishReason::kError, error);
+  }
+  if (options_.on_lost) options_.on_lost(error);
 }
 
 void EngineLoop::update_stats() {

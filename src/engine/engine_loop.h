@@ -37,6 +37,9 @@ struct EngineLoopOptions {
   std::function<double()> now_s;  // monotonic seconds
   // Sees every result before it is applied; on the engine's thread.  none: nobody does.
   std::function<void(const StepResult&)> on_result = nullptr;
+  // Once, when the executor is lost: every request has got the error and none is taken any more. On
+  // the engine's thread.  none: nobody is told.
+  std::function<void(const Status&)> on_lost = nullptr;
 };
 
 class EngineLoop : public Engine {
@@ -74,6 +77,7 @@ class EngineLoop : public Engine {
   void take_commands();
   void end_late_requests();
   void finish_step();
+  void lose(const Status& error);
   void update_stats();
   void note_started();
   void note_event(TokenEvent* event);
@@ -100,6 +104,7 @@ class EngineLoop : public Engine {
   EngineStats stats_;
   RequestId next_id_ = 1;
   bool draining_ = false, stop_ = false;
+  Status lost_;  // if not ok: why the executor is gone
   std::thread thread_;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "device/lost_device.h"
 #include "model/state_image.h"
 
 namespace fathom::runner {
@@ -86,6 +87,8 @@ void LocalExecutor::wait(StepResult& result) {
   changed_.wait(lock, [this] { return num_taken_ < num_done_; });
   std::swap(result, results_[static_cast<size_t>(num_taken_++ % kMaxInFlight)]);
 }
+
+bool LocalExecutor::is_lost() const { return has_lost_device(); }
 
 std::optional<int64_t> LocalExecutor::cache_bytes() const {
   const std::optional<int64_t> blocks = storage_->resident_bytes();

@@ -60,6 +60,7 @@ class LocalExecutor : public Executor {
   // Memory of blocks, slots and saved images by now; nullopt where the system does not say.
   // Thread: any.
   std::optional<int64_t> cache_bytes() const;
+  bool is_lost() const override;
 
  private:
   LocalExecutor(model::Model& model, const ExecutorOptions& options,

@@ -22,6 +22,36 @@ class EngineFaults : public FakeEngine {
 };
 INSTANTIATE_TEST_SUITE_P(Stepping, EngineFaults, testing::Bool(), stepping_name);
 
+// A GPU that is lost fails every later step: nobody is left waiting for one.
+TEST_P(EngineFaults, ALostDeviceEndsAllRequestsAndTakesNone) {
+  options_.scheduler.num_slots = 2;
+  int step = 0, num_told = 0;  // engine thread
+  script_->damage = [&](const Tags&, StepResult& result) {
+    if (++step < 4) return;
+    script_->is_lost = true;
+    result = {.step = result.step};
+    result.error = Status(StatusCode::kInternal, "the GPU is lost");
+  };
+  options_.on_lost = [&](const Status& error) {
+    EXPECT_EQ(error.message(), "the GPU is lost");
+    ++num_told;
+  };
+  script_->close();
+  start();
+  submit_all(9);  // two have slots, the others wait
+  script_->open();
+  ASSERT_TRUE(answers_.wait_for(*engine_, 9));
+  for (const RequestId id : ids_) {
+    EXPECT_EQ((answers_[{id, 0}].finish), FinishReason::kError) << id;
+    EXPECT_EQ((answers_[{id, 0}].error.message()), "the GPU is lost") << id;
+  }
+  engine_->drain();  // nothing is open
+  const Result<RequestId> late = engine_->submit(make_request(40, 5, 6));
+  ASSERT_FALSE(late.has_value());
+  engine_.reset();
+  EXPECT_EQ(num_told, 1);
+}
+
 TEST_P(EngineFaults, FailedStepFailsItsRequestsOnly) {
   options_.scheduler.num_slots = 2;
   int step = 0;

@@ -2,6 +2,7 @@
 // a test may damage what came of them.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -28,6 +29,7 @@ class Script {
 
   // Set before the engine starts; called on its thread.
   Damage damage;
+  std::atomic<bool> is_lost{false};  // as the executor says
 
   void close() {
     const std::lock_guard lock(mutex_);
@@ -102,6 +104,7 @@ class ScriptedExecutor : public Executor {
     if (script_->damage) script_->damage(in_flight_.front(), result);
     in_flight_.pop_front();
   }
+  bool is_lost() const override { return script_->is_lost; }
 
  private:
   harness::FakeExecutor fake_;

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The program on a GPU as a user runs it: same texts as on the CPU, memory that adds up, clear errors, a server that ends.
 
-Usage: program_test.py FATHOM SOURCE_DIR.  Ends with 77 if the program finds no GPU.
+Usage: program_test.py FATHOM SOURCE_DIR LOSE_GPU_LIBRARY.  Ends with 77 if the program finds no GPU.
 """
 import concurrent.futures
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import urllib.request
 
 FATHOM = sys.argv[1]
 SOURCE = pathlib.Path(sys.argv[2])
+LOSE_GPU = sys.argv[3]
 MODEL = ["--model", str(SOURCE / "models/demo")]
 MIB = 1 << 20
 
@@ -41,9 +43,9 @@ def answers(*options):
 class Server:
     """`fathom serve` on the GPU, at a free port."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, env=None):
         self.process = subprocess.Popen([FATHOM, "serve", *MODEL, "--port", "0", "--device", "cuda:0", "--log-level", "off", *options],
-                                        stderr=subprocess.PIPE, text=True)
+                                        stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
         self.start = ""
         for line in self.process.stderr:
             self.start += line
@@ -124,6 +126,29 @@ class ProgramOnAGpu(unittest.TestCase):
         server.process.stderr.read()
         self.assertEqual(server.process.wait(timeout=60), 0)
         self.assertEqual(finishes, ["length"] * 8)
+
+    def test_a_lost_gpu_ends_all_requests_and_the_server(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "now"
+            server = Server(env={"LD_PRELOAD": LOSE_GPU, "LOSE_GPU_FILE": str(file)})
+            started = threading.Semaphore(0)
+
+            def ask(i):
+                try:
+                    return server.ask("A story.", started.release, temperature=1, seed=i, max_tokens=3000, ignore_eos=True)[1]
+                except OSError:
+                    return None  # closed in the middle
+
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                asks = [pool.submit(ask, i) for i in range(8)]
+                for _ in asks:
+                    started.acquire()
+                file.touch()
+                finishes = [future.result(timeout=60) for future in asks]
+            said = server.process.stderr.read()
+            self.assertEqual(server.process.wait(timeout=60), 1, said)
+            self.assertNotIn("length", finishes)
+            self.assertIn("the GPU was lost", said)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "device/cuda/cuda_stream.h"
+#include "device/lost_device.h"
 
 namespace fathom {
 namespace {
@@ -49,11 +50,40 @@ Result<GpuFacts> read_facts(int ordinal, int* num_multiprocessors) {
   return gpu;
 }
 
+// Those that the runtime's reference says leave the process in a state in which all further work
+// fails.
+bool loses_device(cudaError_t error) {
+  switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorContained:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Status cuda_status(cudaError_t error, const char* what) {
   const std::string text = std::string(what) + ": " + cudaGetErrorString(error);
   if (error == cudaErrorMemoryAllocation) return Status(StatusCode::kResourceExhausted, text);
+  if (loses_device(error)) {
+    note_lost_device();
+    return Status(StatusCode::kInternal,
+                  "the GPU is lost to this process, in " + text + "; start it again");
+  }
   return Status(StatusCode::kInternal, "the GPU failed in " + text);
 }
 
