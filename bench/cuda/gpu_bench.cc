@@ -1,8 +1,8 @@
 // gpu_bench [LAYERS [EXPERTS [ONLY [STEPS [DIR]]]]]: prints Markdown tables of the kernels (of
-// those whose name has ONLY in it; none), and of passes of a model with so many layers (default 4)
-// and experts a layer (48).  STEPS: instead of all passes, decode steps of many numbers of "rows",
-// at long "contexts", or with experts in "host" memory; or "placing" of parameters alone, from
-// files in DIR too.
+// those whose name has ONLY in it, "rows", "engram" or "tokens"; none), and of passes of a model
+// with so many layers (default 4) and experts a layer (48).  STEPS: instead of all passes, decode
+// steps of many numbers of "rows", at long "contexts", or with experts in "host" memory; or
+// "placing" of parameters alone, from files in DIR too.
 #include "cuda/gpu_bench.h"
 
 #include <algorithm>

@@ -63,10 +63,15 @@ class Bench {
   void linear(const std::string& name, DType dtype, int64_t rows, int64_t cols, bool quantize);
   void experts(int64_t num_experts);
   void index_select();
-  void attention();
-  void row_operations();
+  void attention(int64_t keys);
   void row(const std::string& name, int64_t batch, double seconds, double bytes, double ops,
            double peer = 0);
+  // ---- gpu_bench_rows.cc
+  void hyper_connections();
+  void row_operations();
+  void engram();
+  void tokens();
+
   template <class T>
   T* memory(int64_t n) {
     return reinterpret_cast<T*>(take(n * static_cast<int64_t>(sizeof(T))));

@@ -57,7 +57,6 @@ void Bench::linear(const std::string& name, DType dtype, int64_t rows, int64_t c
   while (bytes * static_cast<double>(copies.size()) < 200e6)
     copies.push_back(weight(dtype, rows, cols));
   for (const int64_t batch : {1, 8, 64, 256, 2048, 8192}) {
-    if (batch > 2048 && rows > 100000) continue;
     const Bf16* x = memory<Bf16>(batch * cols);
     Bf16* y = memory<Bf16>(batch * rows);
     const int calls = batch <= 64 ? 40 : 6;
@@ -98,7 +97,7 @@ void Bench::experts(int64_t num_experts) {
   const auto* on_device = placement.place_array(weights.data(), num_experts);
   const double expert_bytes = 3 * weight_bytes(weights[0].w1),
                shared_bytes = 3 * weight_bytes(shared.w1);
-  for (const int64_t batch : {1, 8, 64, 256, 2048}) {
+  for (const int64_t batch : {1, 8, 64, 256, 2048, 8192}) {
     constexpr int kSets = 8;  // of picks, so that small batches find no expert in the L2
     std::vector<int32_t> picks;
     std::vector<float> scores;
@@ -155,9 +154,10 @@ void Bench::index_select() {
     const std::byte* block = memory<std::byte>(n * bytes);
     const auto* blocks = placement.place_array(&block, 1);
     const fathom::kernels::PagedRows rows{blocks, 0, n, bytes};
-    const std::vector<int32_t> segment(8, 0);
-    const std::vector<int64_t> visible(8, n);
-    for (const int64_t batch : {1, 8}) {
+    constexpr int64_t kMostRows = 256;
+    const std::vector<int32_t> segment(kMostRows, 0);
+    const std::vector<int64_t> visible(kMostRows, n);
+    for (const int64_t batch : {int64_t{1}, int64_t{8}, int64_t{64}, kMostRows}) {
       fathom::kernels::IndexSelectArgs args{};
       args.q = memory<uint8_t>(batch * heads * bytes);
       args.c = memory<Bf16>(batch * heads);
@@ -183,9 +183,10 @@ void Bench::index_select() {
   }
 }
 
-void Bench::attention() {
+// Rows that were chosen all over a context of so many keys, and a window.
+void Bench::attention(int64_t keys) {
   const int64_t heads = config_.num_heads, dim = config_.head_dim, topk = config_.index_topk;
-  const int64_t window = config_.sliding_window, keys = 131072;
+  const int64_t window = config_.sliding_window;
   const int64_t kv_bytes = kernels::row_bytes(fathom::kernels::RowFormat::kFp4Kv, dim);
   const int64_t window_bytes = kernels::row_bytes(fathom::kernels::RowFormat::kFp8, dim);
   Placement placement(device_);
@@ -198,7 +199,8 @@ void Bench::attention() {
     const auto n = static_cast<size_t>(batch);
     std::vector<int32_t> chosen;
     for (size_t i = 0; i < n * static_cast<size_t>(topk); ++i) {
-      chosen.push_back(static_cast<int32_t>(i % static_cast<size_t>(topk) * 200 + i % 37));
+      chosen.push_back(static_cast<int32_t>(static_cast<int64_t>(i) % topk * (keys / topk) +
+                                            static_cast<int64_t>(i) % 7));
     }
     const std::vector<int32_t> segment(n, 0), num_chosen(n, static_cast<int32_t>(topk));
     const std::vector<int64_t> position(n, keys), first(n, keys - window + 1);
@@ -222,52 +224,11 @@ void Bench::attention() {
     args.stream = stream_.get();
     const double seconds = time_calls(handle_, 4, 5, [&](int) { ops_.run(args); });
     const auto all_keys = static_cast<double>(topk + window);
-    row("sparse_attention, 640 keys", batch, seconds,
+    row("sparse_attention, 640 of " + std::to_string(keys) + " keys", batch, seconds,
         static_cast<double>(batch * (topk * kv_bytes + window * window_bytes)),
         4.0 * static_cast<double>(batch * heads * dim) * all_keys);
   }
   finish();
-}
-
-// What is small beside the products: bytes of the rows, and a launch.
-void Bench::row_operations() {
-  const int64_t hidden = config_.hidden_size, copies = config_.hc_mult;
-  const int64_t outputs = (2 + copies) * copies;
-  for (const int64_t batch : {1, 8, 64, 256, 2048}) {
-    auto* x = memory<Bf16>(batch * copies * hidden);
-    auto* u = memory<Bf16>(batch * hidden);
-    auto* pre = memory<float>(batch * copies);
-    auto* post = memory<float>(batch * copies);
-    auto* comb = memory<float>(batch * copies * copies);
-    fathom::kernels::HcMixArgs mix = {};
-    mix.x = x;
-    mix.fn = memory<uint8_t>(outputs * copies * hidden * 4);
-    mix.base = memory<uint8_t>(outputs * 4);
-    mix.scale = memory<uint8_t>(12);
-    mix.pre = pre;
-    mix.post = post;
-    mix.comb = comb;
-    mix.num_tokens = batch;
-    mix.copies = copies;
-    mix.hidden = hidden;
-    mix.sinkhorn_iters = config_.hc_sinkhorn_iters;
-    mix.norm_eps = 1e-20f;
-    mix.hc_eps = 1e-6f;
-    mix.stream = stream_.get();
-    const double x_bytes = static_cast<double>(batch * copies * hidden) * 2;
-    const double u_bytes = static_cast<double>(batch * hidden) * 2;
-    const double fn_bytes = static_cast<double>(outputs * copies * hidden) * 4;
-    row("hc_mix", batch, time_calls(handle_, 10, 5, [&](int) { ops_.run(mix); }),
-        x_bytes + fn_bytes, 0);
-    const fathom::kernels::HcInArgs in = {
-        x, pre, memory<uint8_t>(hidden * 2), u, batch, copies, hidden, 1e-20f, stream_.get()};
-    row("hc_in", batch, time_calls(handle_, 10, 5, [&](int) { ops_.run(in); }), x_bytes + u_bytes,
-        0);
-    const fathom::kernels::HcOutArgs out = {u, post, comb, x, batch, copies, hidden, stream_.get()};
-    row("hc_out", batch, time_calls(handle_, 10, 5, [&](int) { ops_.run(out); }),
-        2 * x_bytes + u_bytes, 0);
-    finish();
-  }
 }
 
 void Bench::kernels(const std::string& only) {
@@ -286,10 +247,15 @@ void Bench::kernels(const std::string& only) {
     linear("wo_b, fp8", DType::kF8E4M3, c.hidden_size, int64_t{c.o_groups} * c.o_lora_rank, true);
   }
   if (wants("head")) linear("head, bf16", DType::kBf16, c.vocab_size, c.hidden_size, false);
-  if (wants("hc_mix, hc_in, hc_out")) row_operations();
+  if (wants("hc_mix, hc_in, hc_out")) hyper_connections();
   if (wants("experts")) experts(48);
   if (wants("index_select")) index_select();
-  if (wants("sparse_attention")) attention();
+  if (wants("sparse_attention")) {
+    for (const int64_t keys : {4096, 131072, 1048576}) attention(keys);
+  }
+  if (wants("rows")) row_operations();
+  if (wants("engram")) engram();
+  if (wants("tokens")) tokens();
 }
 
 }  // namespace fathom::gpu_bench
