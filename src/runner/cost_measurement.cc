@@ -89,6 +89,7 @@ class Decodes {
 
   Status step(int32_t num_drafts, int32_t next_drafts, StepResult& result) const {
     StepPlan plan;
+    plan.keeps_draft_rows = next_drafts > 0;  // as where drafts are not worth it
     for (SlotId slot = 0; slot < num_; ++slot) {
       SegmentPlan& segment = plan.segments.emplace_back();
       segment.slot = slot;

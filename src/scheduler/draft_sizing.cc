@@ -11,8 +11,9 @@ constexpr double kLeastGain = 1.04;
 // What drafts may cost beside prompts beyond what they bring, of a step's time: less is worth it
 // for answers that keep their pace.
 constexpr double kMostLoss = 0.01;
-// Drafts that were not worth making must promise this much more before they are made again.
-constexpr double kComeback = 1.03;
+// What drafts must promise to be made at all, within the error of the estimates too, and to be made
+// again once they were not worth it.
+constexpr double kLeastPromise = 1.02, kComeback = 1.04;
 // While they are not made, a step in so many makes some to see how they fare, more and more rarely.
 constexpr int64_t kProbeEvery = 256, kProbeAtMost = 1024;
 // Costs that are learned need steps of different sizes: at first one in so many, with a quarter of
@@ -193,7 +194,7 @@ DraftSize DraftSizing::choose(const DraftLoad& load) {
   const Best found = best(load, survivals);
   const bool may_pay = can_pay(then, num_drafts, plain);
   const bool is_unknown = num_offers_ < kFirstOffers && may_pay;
-  is_paused_ = !is_unknown && usual < plain * (is_paused_ ? kComeback : 1.0);
+  is_paused_ = !is_unknown && usual < plain * (is_paused_ ? kComeback : kLeastPromise);
   if (is_paused_) return probe(found.capacity, may_pay);
   probe_every_ = kProbeEvery;
   keeps_rows_ = true;

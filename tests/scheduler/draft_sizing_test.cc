@@ -69,6 +69,19 @@ TEST(DraftSizing, DraftsNothingWhereNothingCanPay) {
   }
 }
 
+// 256 sequences on an H200 with 40 layers (bench/results): a draft of all that are nearly sure to
+// be right would bring 0.3 %, which no estimate is worth.
+TEST(DraftSizing, DraftsNothingForAGainWithinTheErrorOfEstimates) {
+  const Machine h200 = {0.0224, 0.000173, 0.0022, 0.000064};
+  for (const float confidence : {0.6f, 0.95f}) {
+    DraftSizing sizing({.costs = h200.costs()});
+    const std::vector<DraftOffer> offers(256, offer(5, confidence));
+    for (const DraftOffer& o : offers) sizing.add_offer(o);
+    const DraftSize size = sizing.choose({.offers = offers, .num_decodes = 256, .room = 256});
+    EXPECT_FALSE(size.makes_next) << confidence;
+  }
+}
+
 // The release's 40 layers on two cores (bench/results, drafts on the CPU): every row brings its own
 // experts, and the round its head.
 TEST(DraftSizing, AtReleaseWidthsChecksOneOrTwoOrNoneAsTheyPay) {
