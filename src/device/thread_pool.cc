@@ -61,7 +61,7 @@ void ThreadPool::run(int64_t num_items, void* context, ItemFn fn) {
 
 // Takes and runs items until none is left; false if there was none at all.
 bool ThreadPool::work(int thread) {
-  bool any = false;
+  int64_t done = 0;
   uint64_t ticket = ticket_.load(std::memory_order_acquire);
   while ((ticket & 0xffffffffu) != 0) {
     if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel,
@@ -73,11 +73,12 @@ bool ThreadPool::work(int thread) {
     inside_item = true;
     fn_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed), item, thread);
     inside_item = false;
-    any = true;
-    num_done_.fetch_add(1, std::memory_order_acq_rel);
+    ++done;
     ticket = ticket_.load(std::memory_order_acquire);
   }
-  return any;
+  // Until this is added the caller waits, so no other loop's ticket was seen above.
+  if (done > 0) num_done_.fetch_add(done, std::memory_order_acq_rel);
+  return done > 0;
 }
 
 void ThreadPool::worker_loop(int thread) {
@@ -85,7 +86,8 @@ void ThreadPool::worker_loop(int thread) {
     const uint32_t seen = loops_started_.load(std::memory_order_seq_cst);
     if (stop_.load(std::memory_order_seq_cst)) return;
     int spins = 0;
-    while (!work(thread) && loops_started_.load(std::memory_order_relaxed) == seen) {
+    // Spins on the ticket alone.  If other loops came and went meanwhile, the wait returns at once.
+    while (!work(thread)) {
       if (++spins < kSpinsBeforeSleep) {
         pause_cpu();
         continue;
@@ -93,6 +95,7 @@ void ThreadPool::worker_loop(int thread) {
       num_sleeping_.fetch_add(1, std::memory_order_seq_cst);
       loops_started_.wait(seen);
       num_sleeping_.fetch_sub(1, std::memory_order_seq_cst);
+      break;
     }
   }
 }
