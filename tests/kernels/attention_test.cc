@@ -176,6 +176,13 @@ TEST_P(Attention, SparseAttentionMatchesTheReference) {
     cases.push_back(attention_case(s, Numerics::kInt8));
   }
   expect_rows_match(sparse_attention_kernels, GetParam(), cases);
+  if (harness::tested_device() != DeviceKind::kCpu) return;
+  for (const KernelCase<SparseAttentionArgs>& c : cases) {
+    const auto& kernel = select(sparse_attention_kernels(DeviceKind::kCpu), GetParam(), c.args);
+    const harness::CaseRunner<SparseAttentionArgs> runner(c);
+    runner.expect_same_bits(kernel, runner.run(kernel, 1, 0, c.num_rows),
+                            runner.run(kernel, 9, 0, c.num_rows), 0, "with 9 threads");
+  }
 }
 
 // fp32 sums have a fixed order too: of lanes, not of instruction sets.
