@@ -36,18 +36,20 @@ class Int8Linear {
     const int64_t bytes = int8_rows_bytes(num_rows, cols_, RowForm::kInt8);
     std::byte* memory = args_.stream->scratch(static_cast<size_t>(2 * bytes));
     for (int i = 0; i < 2; ++i) x_[i] = int8_rows(memory + i * bytes, num_rows, cols_, kForms[i]);
-    share_items(*args_.stream, num_rows, worth_sharing(4 * cols_ * num_rows), [&](int64_t r, int) {
-      const Bf16* x =
-          args_.x + r / tokens * args_.x_target_step + (token + r % tokens) * args_.x_stride;
-      for (int i = 0; i < 2; ++i) {
-        if (any_[i]) kernels_.quantize_row(x, cols_, kForms[i], x_[i].from(r));
-      }
-    });
+    share_items(*args_.stream, num_rows, worth_sharing(kMacsPerColumn * cols_ * num_rows),
+                [&](int64_t r, int) {
+                  const Bf16* x = args_.x + r / tokens * args_.x_target_step +
+                                  (token + r % tokens) * args_.x_stride;
+                  for (int i = 0; i < 2; ++i) {
+                    if (any_[i]) kernels_.quantize_row(x, cols_, kForms[i], x_[i].from(r));
+                  }
+                });
 
     ProductItems items[kMaxLinearTargets];
     int64_t num_items = 0;
+    const int threads = std::max(1, args_.stream->pool().num_threads() / args_.num_targets);
     for (int32_t k = 0; k < args_.num_targets; ++k) {
-      items[k] = cut_int8_product(args_.targets[k].w, tokens, args_.stream->pool().num_threads());
+      items[k] = cut_int8_product(args_.targets[k].w, tokens, threads);
       num_items += items[k].num_items();
     }
     share_items(*args_.stream, num_items, worth_sharing(total_rows_ * cols_ * tokens),

@@ -17,6 +17,10 @@ constexpr int64_t int8_rows_bytes(int64_t tokens, int64_t cols, RowForm form) {
 }
 Int8Rows int8_rows(std::byte* memory, int64_t tokens, int64_t cols, RowForm form);
 
+// Rounding a column of x, in multiply-adds as worth_sharing counts them: 0.5 ns, and it is worth
+// sharing sooner than a product, since what shares the product next is awake then.
+inline constexpr int64_t kMacsPerColumn = 20;
+
 // Rows of an item: y of `tokens` tokens by this many rows, in the caller's scratch.
 inline constexpr int64_t kMaxItemRows = 512;
 

@@ -35,11 +35,12 @@ int64_t ExpertGroups::bytes(const MoeExpertsArgs& args, int64_t tokens) {
 }
 
 // Counting sort of the picks by expert.
-void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t tokens, Cut cut,
-                         Carver& carver) {
+void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t tokens,
+                         int64_t round_picks, Cut cut, Carver& carver) {
   args_ = &args;
   slab_ = slab;
   tokens_ = tokens;
+  round_picks_ = round_picks;
   const int64_t picks = tokens * args.k;
   pick_of_ = carver.take<int32_t>(picks);
   source_ = carver.take<int32_t>(picks);
@@ -52,18 +53,12 @@ void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t token
   std::fill_n(count_, args.num_experts + 1, 0);
   for (int64_t i = 0; i < picks; ++i) ++count_[expert[i]];
   num_groups_ = gate_items_ = down_items_ = 0;
-  // A cut gives each thread some items of one matrix.  Many groups need fewer and larger ones.
-  constexpr int64_t kFewGroups = 8;
-  const int64_t groups = 1 + args.num_experts - std::count(count_, count_ + args.num_experts, 0);
-  const int64_t threads =
-      args.stream->pool().num_threads() * kFewGroups / std::max(kFewGroups, groups);
-  const auto shares = static_cast<int>(std::max<int64_t>(1, threads));
-  add_group(args.shared, 0, tokens, false, cut, shares);
+  add_group(args.shared, 0, tokens, false, cut);
   auto begin = static_cast<int32_t>(tokens);
   for (int64_t e = 0; e < args.num_experts; ++e) {
     const int32_t n = count_[e];
     count_[e] = begin;
-    if (n > 0) add_group(args.experts[e], begin, begin + n, true, cut, shares);
+    if (n > 0) add_group(args.experts[e], begin, begin + n, true, cut);
     begin += n;
   }
   for (int64_t i = 0; i < picks; ++i) {
@@ -74,7 +69,8 @@ void ExpertGroups::build(const MoeExpertsArgs& args, int64_t slab, int64_t token
 }
 
 void ExpertGroups::add_group(const ExpertWeights& weights, int64_t begin, int64_t end,
-                             bool weighted, Cut cut, int shares) {
+                             bool weighted, Cut cut) {
+  const int64_t picks = end - begin, all = tokens_ * (args_->k + 1);
   WeightMatrix down_part = weights.w2;
   down_part.rows = part_rows_;
   ExpertGroup& group = groups_[num_groups_++];
@@ -82,12 +78,19 @@ void ExpertGroups::add_group(const ExpertWeights& weights, int64_t begin, int64_
            .begin = begin,
            .end = end,
            .weighted = weighted,
-           .gate_items = cut(weights.w1, end - begin, shares),
-           .down_items = cut(down_part, end - begin, shares),
+           .gate_items = cut(weights.w1, picks, shares(picks, std::min(all, round_picks_))),
+           .down_items = cut(down_part, picks, shares(picks, all)),
            .first_gate_item = gate_items_,
            .first_down_item = down_items_};
   gate_items_ += group.gate_items.num_items();
   down_items_ += group.down_items.num_items();
+}
+
+// A cut gives each thread some items of one matrix, so a loop over many groups needs fewer and
+// larger ones of each: twice what the threads would take of this group's share in the loop.
+int ExpertGroups::shares(int64_t picks, int64_t all) const {
+  const int64_t threads = 2 * int64_t{args_->stream->pool().num_threads()};
+  return static_cast<int>(std::max<int64_t>(1, (threads * picks + all - 1) / all));
 }
 
 const ExpertGroup& ExpertGroups::of_gate_item(int64_t item) const {

@@ -69,8 +69,10 @@ class ExpertGroups {
   static int64_t part_rows(const MoeExpertsArgs& args, int64_t tokens);
   // Memory that build() takes from its carver, and that of e.
   static int64_t bytes(const MoeExpertsArgs& args, int64_t tokens);
-  // Tokens [slab, slab + tokens) of args, which must outlive the groups.
-  void build(const MoeExpertsArgs& args, int64_t slab, int64_t tokens, Cut cut, Carver& carver);
+  // Tokens [slab, slab + tokens) of args, which must outlive the groups.  `round_picks`: what
+  // gate_round will be asked for.
+  void build(const MoeExpertsArgs& args, int64_t slab, int64_t tokens, int64_t round_picks, Cut cut,
+             Carver& carver);
 
   std::span<const ExpertGroup> groups() const {
     return {groups_, static_cast<size_t>(num_groups_)};
@@ -98,13 +100,14 @@ class ExpertGroups {
   void sum_token(int64_t token, int64_t first, const LaneKernels& lanes) const;
 
  private:
-  // `shares`: for how many threads its products are cut.
-  void add_group(const ExpertWeights& weights, int64_t begin, int64_t end, bool weighted, Cut cut,
-                 int shares);
+  void add_group(const ExpertWeights& weights, int64_t begin, int64_t end, bool weighted, Cut cut);
+  // For how many threads the products of `picks` are cut in a loop over those of `all`.
+  int shares(int64_t picks, int64_t all) const;
 
   const MoeExpertsArgs* args_ = nullptr;
   int64_t slab_ = 0;
   int64_t tokens_ = 0;
+  int64_t round_picks_ = 0;
   int64_t num_groups_ = 0;
   int64_t gate_items_ = 0;
   int64_t down_items_ = 0;

@@ -80,7 +80,7 @@ class Experts {
     Carver carver(args_.stream->scratch(static_cast<size_t>(lane_.bytes(tokens, lanes.size()) +
                                                             int8_.bytes(integers.size()) +
                                                             ExpertGroups::bytes(args_, tokens))));
-    groups_.build(args_, slab, tokens,
+    groups_.build(args_, slab, tokens, Int8Experts::kRoundPicks,
                   args_.numerics == Numerics::kInt8 ? cut_int8_product : cut_by_type, carver);
     lane_.start(groups_, lanes, carver);
     int8_.start(groups_, integers, carver);

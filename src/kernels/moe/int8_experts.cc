@@ -45,14 +45,15 @@ void Int8Experts::start_round(PickRange picks) {
   const int64_t num = std::min(picks.end, picks_.end) - round_begin_;
   if (num <= 0) return;
   FATHOM_CHECK(num <= kRoundPicks) << "an expert twice in the picks of a token";
-  share_items(*args_.stream, num, worth_sharing(4 * args_.hidden * num), [&](int64_t i, int) {
-    const int64_t pick = round_begin_ + i;
-    const bool is_routed = pick >= groups_->tokens();
-    const ExpertWeights& weights = is_routed ? args_.experts[0] : args_.shared;
-    const int64_t token = groups_->slab() + groups_->token_of(is_routed, pick);
-    kernels_.quantize_row(args_.x + token * args_.hidden, args_.hidden, form_for(weights.w1),
-                          x_.from(i));
-  });
+  share_items(*args_.stream, num, worth_sharing(kMacsPerColumn * args_.hidden * num),
+              [&](int64_t i, int) {
+                const int64_t pick = round_begin_ + i;
+                const bool is_routed = pick >= groups_->tokens();
+                const ExpertWeights& weights = is_routed ? args_.experts[0] : args_.shared;
+                const int64_t token = groups_->slab() + groups_->token_of(is_routed, pick);
+                kernels_.quantize_row(args_.x + token * args_.hidden, args_.hidden,
+                                      form_for(weights.w1), x_.from(i));
+              });
 }
 
 void Int8Experts::gate(const ExpertGroup& group, const ProductItems::Item& item, int thread) {
