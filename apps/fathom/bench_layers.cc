@@ -333,7 +333,8 @@ Result<BenchReport> bench_layers(const BenchOptions& options) {
   end_at_signals();
   FATHOM_ASSIGN(const KernelChoice choice, choose_kernels(options.engine));
   BenchReport report;
-  report.peaks = bench::measure_peaks(choice.threads, std::max(choice.isa, best_isa()));
+  report.peaks = bench::measure_peaks(choice.threads,
+                                      std::max(choice.isa, std::min(best_isa(), Isa::kAvx512)));
   (void)reset_peak_memory();  // measuring the machine takes more than some models
   ProfileRecorder recorder;   // outlives the model
   ProfileRecorder* probe = options.profile ? &recorder : nullptr;

@@ -230,6 +230,7 @@ std::optional<Isa> parse_isa(std::string_view name) {
 }
 
 Isa best_isa() {
+  if (missing_feature(Isa::kAmx).empty()) return Isa::kAmx;
   if (missing_feature(Isa::kAvx512).empty()) return Isa::kAvx512;
   if (missing_feature(Isa::kAvxVnni).empty()) return Isa::kAvxVnni;
   if (missing_feature(Isa::kAvx2).empty()) return Isa::kAvx2;

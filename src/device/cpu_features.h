@@ -23,8 +23,7 @@ enum class Isa {
 std::string_view isa_name(Isa isa);  // "reference", "plain", "avx2", "avxvnni", "avx512", "amx"
 std::optional<Isa> parse_isa(std::string_view name);  // nullopt: not one of these names
 
-// The fastest of them that this CPU and operating system run.  Not kAmx: its tile products were
-// measured to take 1.3 times as long as those of kAvx512 (bench/results), so one asks for it.
+// The fastest of them that this CPU and operating system run.
 Isa best_isa();
 
 // "" if the CPU can run kernels of `isa`, else the first feature it lacks ("avx512_vnni").

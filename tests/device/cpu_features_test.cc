@@ -62,7 +62,9 @@ TEST(CpuFeatures, AnInstructionSetRunsExactlyIfAllItsFeaturesAreThere) {
   EXPECT_EQ(missing_feature(Isa::kAvxVnni).empty(), avxvnni) << missing_feature(Isa::kAvxVnni);
   EXPECT_EQ(missing_feature(Isa::kAvx512).empty(), avx512) << missing_feature(Isa::kAvx512);
   EXPECT_EQ(flags.count(missing_feature(Isa::kAvx512)), 0u);
-  EXPECT_EQ(best_isa(), avx512    ? Isa::kAvx512
+  const bool amx = avx512 && all({"amx_tile", "amx_int8"});
+  EXPECT_EQ(best_isa(), amx       ? Isa::kAmx
+                        : avx512  ? Isa::kAvx512
                         : avxvnni ? Isa::kAvxVnni
                         : avx2    ? Isa::kAvx2
                                   : Isa::kPlain);

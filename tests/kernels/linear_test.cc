@@ -160,6 +160,8 @@ std::vector<KernelCase<LinearArgs>> int8_cases() {
   add(197, 256, {{kFp4, 65}});
   add(1030, 64, {{kFp8, 33}});
   add(2, 2304, {{kFp4, 600}, {kFp8, 600}});
+  // Enough tokens for AMX in both formats, some of them not a whole tile, groups in odd numbers.
+  for (const int64_t cols : {32, 96, 512, 1056}) add(53, cols, {{kFp8, 41}, {kFp4, 37}});
   // wo_a: not quantized in numerics `reference`.
   cases.push_back(make_case({5, 256, false, {{kFp8, 48}}, Numerics::kInt8}));
   return cases;

@@ -128,6 +128,11 @@ struct Int8Kernels {
   // Columns [col, col + cols) of the block; the layout of the tile is the ISA's own.
   void (*unpack)(const RowBlock& block, int64_t col, int64_t cols, std::byte* tile);
   void (*multiply)(const Int8TileProduct& product);
+  // Tile products of fewer tokens, of fp8 and of fp4, are those of `below`; nullptr: there are
+  // none.
+  const Int8Kernels* below = nullptr;
+  int64_t least_fp8_tokens = 0;
+  int64_t least_fp4_tokens = 0;
 };
 
 const Int8Kernels& plain_int8();

@@ -11,8 +11,10 @@ constexpr int64_t kLeastPieceTokens = 24;
 // Weights of an item when they are what limits it: a stream for each of 16 parts of its rows.
 constexpr int64_t kItemBytes = 1024 * 1024;
 constexpr int64_t kItemBlocks = 8;
-// A thread that is held up should hold up no more than a small share.
+// A thread that is held up should hold up no more than a small share.  Items of some tokens pack
+// their x first, so that fewer are better.
 constexpr int64_t kItemsPerThread = 8;
+constexpr int64_t kFewItemsPerThread = 4;
 
 void tile_product(const Int8Kernels& kernels, const RowBlock& block, const Int8Rows& x,
                   int64_t tokens, std::byte* tile, float* y) {
@@ -67,7 +69,9 @@ ProductItems cut_int8_product(const WeightMatrix& w, int64_t tokens, int num_thr
   if (tokens < kLeastPieceTokens) {
     items.blocks_per_item = kItemBytes / std::max<int64_t>(1, kBlockRows * stored_row_bytes(w));
   }
-  const int64_t fair = items.num_blocks * items.num_pieces / (kItemsPerThread * num_threads);
+  const bool packs = tokens > 3 && tokens <= kMaxInt8DotTokens;
+  const int64_t per_thread = packs ? kFewItemsPerThread : kItemsPerThread;
+  const int64_t fair = items.num_blocks * items.num_pieces / (per_thread * num_threads);
   items.blocks_per_item =
       std::clamp<int64_t>(std::min(items.blocks_per_item, fair), 1, kMaxItemRows / kBlockRows);
   return items;
@@ -81,9 +85,11 @@ void int8_product(const Int8Kernels& kernels, const WeightMatrix& w, int64_t fir
     kernels.dot({.w = &w, .first = first, .rows = rows}, x, tokens, y, y_stride);
     return;
   }
+  const int64_t least = is_fp4(w) ? kernels.least_fp4_tokens : kernels.least_fp8_tokens;
+  const Int8Kernels& tiles = kernels.below != nullptr && tokens < least ? *kernels.below : kernels;
   for (int64_t r = 0; r < rows; r += kBlockRows) {
     const RowBlock block = row_block(w, first + r);
-    tile_product(kernels, block, x, tokens, tile, block_y);
+    tile_product(tiles, block, x, tokens, tile, block_y);
     for (int64_t t = 0; t < tokens; ++t) {
       std::copy_n(block_y + t * kBlockRows, block.rows, y + t * y_stride + r);
     }

@@ -2,8 +2,9 @@
 // the same bits (Intel SDM vol. 2, TDPBSSD, TDPBSUD), so that a machine without AMX can test the
 // rest.
 //
-// Tiles: 0 - 3 sums [tokens][16 rows], 4 and 5 x [tokens][32 columns], 6 and 7 weights [8][16
-// rows][4 columns].  Sums 0 and 1 are of x 4 with weights 6 and 7, sums 2 and 3 of x 5.
+// Tiles: 0 - 3 sums [tokens][16 rows], 4 and 5 x [tokens][32 columns] of two groups, 6 and 7
+// weights [8][16 rows][4 columns].  Sums 0 and 1 are of x 4 with weights 6 and 7, sums 2 and 3 of
+// x 5.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ inline constexpr int kXBytes = 32;    // of a row of tiles 4 and 5
 inline constexpr int kRowBytes = 64;  // of the others
 inline constexpr int kWeightRows = 8;
 
-// Memory image of LDTILECFG, palette 1, for up to 16 + 16 tokens.
+// Memory image of LDTILECFG, palette 1, for up to 16 tokens.
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -25,11 +26,10 @@ struct alignas(64) TileConfig {
   uint16_t row_bytes[16] = {};
   uint8_t rows[16] = {};
 
-  TileConfig(int64_t first_tokens, int64_t second_tokens) {
+  explicit TileConfig(int64_t tokens) {
     for (int i = 0; i < 8; ++i) {
-      const int64_t tokens = i < 2 || i == 4 ? first_tokens : second_tokens;
       row_bytes[i] = static_cast<uint16_t>(i == 4 || i == 5 ? kXBytes : kRowBytes);
-      rows[i] = i >= 6 ? kWeightRows : static_cast<uint8_t>(tokens == 0 ? 1 : tokens);
+      rows[i] = static_cast<uint8_t>(i >= 6 ? kWeightRows : tokens);
     }
   }
 };
