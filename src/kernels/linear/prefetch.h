@@ -16,4 +16,8 @@ inline __attribute__((always_inline)) void prefetch_far(const uint8_t* p) {
   __builtin_prefetch(p, 0, 2);
 }
 
+// Stored rows from this length on have lines far ahead.  Matrices of shorter ones are small and lie
+// in a cache: asking twice only costs operations there.
+inline constexpr int64_t kLongRowBytes = 1024;
+
 }  // namespace fathom::kernels

@@ -224,8 +224,9 @@ void add_group(const __m256i (&sum)[T], const RunRows& rows, const Int8Rows& x, 
   }
 }
 
-// acc of T tokens goes on with columns [col, col + 64), less at the end.
-template <class Row, int T>
+// acc of T tokens goes on with columns [col, col + 64), less at the end.  Bound by arithmetic: one
+// prefetch does for long rows as for short ones.
+template <class Row, int T, bool>
 inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const RunRows& rows,
                                                        int64_t cols, const Int8Rows& x, int64_t col,
                                                        __m256 (&acc)[T]) {

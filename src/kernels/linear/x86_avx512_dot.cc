@@ -15,11 +15,13 @@ namespace {
 
 constexpr int64_t kFarBytes = 768;
 constexpr int64_t kNearBytes = 384;
+constexpr int64_t kShortRowAheadBytes = 512;
 constexpr int64_t kPieceCols = 512;  // columns whose scales are widened at a time: 16 a row
 
+template <bool kLong>
 inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
-  prefetch_far(p + kFarBytes);
-  prefetch(p + kNearBytes);
+  if (kLong) prefetch_far(p + kFarBytes);
+  prefetch(p + (kLong ? kNearBytes : kShortRowAheadBytes));
 }
 
 // R rows and T tokens at a time.  The rows of a set lie `stride` apart and set i starts at row i,
@@ -59,7 +61,7 @@ void store(const Rows<R>& rows, const __m512* acc, float* y) {
   }
 }
 
-template <int R, int T>
+template <int R, int T, bool kLong>
 void dot_fp4(const RowBlock& b, const float* const* x, float* y) {
   const __m512 values = e2m1_table();
   const int64_t stride = (b.rows + R - 1) / R;
@@ -107,7 +109,7 @@ void dot_fp4(const RowBlock& b, const float* const* x, float* y) {
         }
         // One line a row every 4 groups.
 #pragma GCC unroll 2
-        for (int i = 0; i < R / 4; ++i) prefetch_ahead(rows.w[(g & 3) + 4 * i] + at / 2);
+        for (int i = 0; i < R / 4; ++i) prefetch_ahead<kLong>(rows.w[(g & 3) + 4 * i] + at / 2);
       }
     }
     store<R, T>(rows, acc, y);
@@ -116,7 +118,7 @@ void dot_fp4(const RowBlock& b, const float* const* x, float* y) {
 
 // kGroups groups of 32 columns at a time, a divisor of theirs.  The folds keep the accumulators in
 // registers, if there is one place only that adds to them.
-template <int R, int T, int kGroups>
+template <int R, int T, bool kLong, int kGroups>
 void dot_fp8(const RowBlock& b, const float* const* x, float* y) {
   constexpr bool kFold = T <= kAvx512UnfoldedTokens;
   const int64_t stride = (b.rows + R - 1) / R;
@@ -146,7 +148,7 @@ void dot_fp8(const RowBlock& b, const float* const* x, float* y) {
         });
         each<R>([&](auto i) __attribute__((always_inline)) {
           const uint8_t* w = rows.w[i] + at;
-          prefetch_ahead(w);
+          prefetch_ahead<kLong>(w);
           each<kGroups>([&](auto g) __attribute__((always_inline)) {
             __m512 w0, w1;
             unpack_e4m3_in_memory(w + 32 * g, &half[i % 2 * kGroups + g], w0, w1);
@@ -162,7 +164,7 @@ void dot_fp8(const RowBlock& b, const float* const* x, float* y) {
   }
 }
 
-template <int R, int T>
+template <int R, int T, bool kLong>
 void dot_bf16(const RowBlock& b, const float* const* x, float* y) {
   const int64_t stride = (b.rows + R - 1) / R;
   const int64_t whole = b.cols / 16 * 16;
@@ -182,7 +184,8 @@ void dot_bf16(const RowBlock& b, const float* const* x, float* y) {
         }
       }
 #pragma GCC unroll 4
-      for (int i = 0; i < R / 2; ++i) prefetch_ahead(rows.w[((at >> 4) & 1) + 2 * i] + 2 * at);
+      for (int i = 0; i < R / 2; ++i)
+        prefetch_ahead<kLong>(rows.w[((at >> 4) & 1) + 2 * i] + 2 * at);
     }
     if (whole < b.cols) {
       const __mmask16 mask = first_lanes(b.cols - whole);
@@ -199,18 +202,24 @@ void dot_bf16(const RowBlock& b, const float* const* x, float* y) {
   }
 }
 
-template <int R, int T>
-void dot_any(const RowBlock& b, const float* const* x, float* y) {
+template <int R, int T, bool kLong>
+void dot_of_type(const RowBlock& b, const float* const* x, float* y) {
   switch (b.dtype) {
     case DType::kI8:
-      return dot_fp4<R, T>(b, x, y);
+      return dot_fp4<R, T, kLong>(b, x, y);
     case DType::kF8E4M3:
       // x of 64 columns of 4 tokens does not fit the registers.
-      if (T < 4 && b.cols % 64 == 0) return dot_fp8<R, T, 2>(b, x, y);
-      return dot_fp8<R, T, 1>(b, x, y);
+      if (T < 4 && b.cols % 64 == 0) return dot_fp8<R, T, kLong, 2>(b, x, y);
+      return dot_fp8<R, T, kLong, 1>(b, x, y);
     default:
-      return dot_bf16<R, T>(b, x, y);
+      return dot_bf16<R, T, kLong>(b, x, y);
   }
+}
+
+template <int R, int T>
+void dot_any(const RowBlock& b, const float* const* x, float* y) {
+  if (b.row_bytes >= kLongRowBytes) return dot_of_type<R, T, true>(b, x, y);
+  dot_of_type<R, T, false>(b, x, y);
 }
 
 }  // namespace

@@ -20,11 +20,13 @@ namespace {
 
 constexpr int64_t kFarBytes = 640;
 constexpr int64_t kNearBytes = 192;
+constexpr int64_t kShortRowAheadBytes = 512;
 constexpr int64_t kStep = 128;  // columns
 
+template <bool kLong>
 inline __attribute__((always_inline)) void prefetch_ahead(const uint8_t* p) {
-  prefetch_far(p + kFarBytes);
-  prefetch(p + kNearBytes);
+  if (kLong) prefetch_far(p + kFarBytes);
+  prefetch(p + (kLong ? kNearBytes : kShortRowAheadBytes));
 }
 
 // x for 128 columns: T codes, a token or one of its bytes each.
@@ -164,7 +166,7 @@ struct RunRows {
 };
 
 // acc of T tokens goes on with columns [col, col + 128), less at the end.
-template <class Row, int T>
+template <class Row, int T, bool kLong>
 inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const RunRows& rows,
                                                        int64_t cols, const Int8Rows& x, int64_t col,
                                                        __m512 (&acc)[T]) {
@@ -189,8 +191,8 @@ inline __attribute__((always_inline)) void dot_columns(const Row& kernel, const 
     for (int i = 0; i < 4; ++i) {
       const uint8_t* w = rows.w[4 * q + i] + at;
       kernel.template row<T>(w, some, columns, s[i]);
-      prefetch_ahead(w);
-      if (Row::kBytes == 128) prefetch_ahead(w + 64);
+      prefetch_ahead<kLong>(w);
+      if (Row::kBytes == 128) prefetch_ahead<kLong>(w + 64);
     }
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) sums[t][q] = fold_rows(s[0][t], s[1][t], s[2][t], s[3][t]);
