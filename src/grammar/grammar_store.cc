@@ -99,14 +99,10 @@ Result<std::shared_ptr<const StoredGrammar>> GrammarStore::compile(const Constra
     return std::make_shared<const StoredGrammar>(StoredGrammar{id, std::move(rest)});
   }
   FATHOM_ASSIGN(std::unique_ptr<Compilers> compilers, take_compilers());
-  const auto start = std::chrono::steady_clock::now();
   auto grammar = CompiledGrammar::compile(constraint, vocabulary_, *compilers);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   give_back(std::move(compilers));
   if (!grammar) return std::move(grammar).error();
-  // What was slow to compile has masks that are slow, too.
-  constexpr double kWarmUpShare = 4;
-  warm_up_.add(*grammar, std::min(kWarmUpShare * took.count(), kMaxWarmUpSeconds));
+  warm_up_.add(*grammar);
   return std::make_shared<const StoredGrammar>(StoredGrammar{id, std::move(grammar).value()});
 }
 

@@ -1,29 +1,41 @@
 #include "grammar/mask_cache.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace fathom::grammar {
 namespace {
 
-size_t size_of(std::span<const int32_t> key, std::span<const uint32_t> mask) {
-  constexpr size_t kNodeBytes = 96;
-  return key.size_bytes() + mask.size_bytes() + kNodeBytes;
+size_t size_of(std::span<const int32_t> part, const PackedMask& mask) {
+  constexpr size_t kNodeBytes = 120;
+  return part.size_bytes() + mask.size_bytes() + kNodeBytes;
+}
+
+// The walk ahead (state_walk.h) has a low priority and may be put aside while it holds the lock;
+// a step must not wait for that.
+bool lock_soon(std::unique_lock<std::mutex>& lock) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    if (lock.try_lock()) return true;
+    std::this_thread::yield();
+  }
+  return false;
 }
 
 }  // namespace
 
-size_t MaskCache::Hash::operator()(std::span<const int32_t> key) const {
-  uint64_t hash = key.size();
-  for (const int32_t word : key) {
+size_t MaskCache::Hash::operator()(const PartOfKey& key) const {
+  uint64_t hash = key.behind;
+  for (const int32_t word : key.words) {
     hash = (hash ^ static_cast<uint32_t>(word)) * 0x9E3779B97F4A7C15u;
     hash ^= hash >> 29;
   }
   return hash;
 }
 
-bool MaskCache::Equal::operator()(std::span<const int32_t> a, std::span<const int32_t> b) const {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+bool MaskCache::Equal::operator()(const PartOfKey& a, const PartOfKey& b) const {
+  return a.behind == b.behind && std::ranges::equal(a.words, b.words);
 }
 
 void MaskCache::make_room(size_t bytes) {
@@ -32,33 +44,50 @@ void MaskCache::make_room(size_t bytes) {
   old_bytes_ = std::exchange(recent_bytes_, 0);
 }
 
-MaskCache::Found MaskCache::find(std::span<const int32_t> key, std::span<uint32_t> mask) {
-  const std::lock_guard lock(mutex_);
+MaskCache::Found MaskCache::find(uint64_t behind, std::span<const int32_t> part,
+                                 std::span<uint32_t> mask) {
+  const PartOfKey key{behind, part};
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (!lock_soon(lock)) return {};
   auto found = recent_.find(key);
   if (found == recent_.end()) {
     const auto old = old_.find(key);
-    if (old == old_.end()) return Found::kNothing;
-    const size_t bytes = size_of(old->first, old->second);
+    if (old == old_.end()) return {};
+    const size_t bytes = size_of(old->first.words, old->second.mask);
     auto node = old_.extract(old);
     old_bytes_ -= bytes;
     make_room(bytes);
     recent_bytes_ += bytes;
     found = recent_.insert(std::move(node)).position;
   }
-  if (found->second.empty()) return Found::kBeginning;
-  if (!mask.empty()) std::copy(found->second.begin(), found->second.end(), mask.begin());
-  return Found::kMask;
+  const Entry& entry = found->second;
+  if (entry.mask.empty()) return {Kind::kBeginning, entry.number};
+  if (!mask.empty()) entry.mask.unpack(mask);
+  return {Kind::kMask, 0};
 }
 
-void MaskCache::insert(std::span<const int32_t> key, std::span<const uint32_t> mask) {
-  const size_t bytes = size_of(key, mask);
-  if (bytes > max_bytes_ / 2) return;
+void MaskCache::insert(uint64_t behind, std::span<const int32_t> part,
+                       std::span<const uint32_t> mask) {
+  (void)insert(behind, part, Entry{PackedMask(mask), 0});
+}
+
+std::optional<uint64_t> MaskCache::insert_beginning(uint64_t behind,
+                                                    std::span<const int32_t> part) {
+  return insert(behind, part, Entry{});
+}
+
+std::optional<uint64_t> MaskCache::insert(uint64_t behind, std::span<const int32_t> part,
+                                          Entry entry) {
   // The copies are made before the lock: others wait for it on their way to a mask.
-  Key own_key(key.begin(), key.end());
-  std::vector<uint32_t> own_mask(mask.begin(), mask.end());
-  const std::lock_guard lock(mutex_);
+  Key key{behind, {part.begin(), part.end()}};
+  const size_t bytes = size_of(part, entry.mask);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (bytes > max_bytes_ / 2 || !lock_soon(lock)) return std::nullopt;
+  if (entry.mask.empty()) entry.number = ++num_beginnings_;
   make_room(bytes);
-  if (recent_.try_emplace(std::move(own_key), std::move(own_mask)).second) recent_bytes_ += bytes;
+  const auto [place, is_new] = recent_.try_emplace(std::move(key), std::move(entry));
+  if (is_new) recent_bytes_ += bytes;
+  return place->second.number;
 }
 
 int64_t MaskCache::bytes() const {

@@ -81,21 +81,31 @@ Status Matcher::fill_mask(std::span<uint32_t> mask) {
 
 bool Matcher::has_mask() { return terminated_ || (key_.begin(*impl_) && find_mask({})); }
 
+size_t Matcher::state_hash(int more) {
+  while (more-- > 0 && key_.extend()) {
+  }
+  return key_.hash();
+}
+
 // Makes the key as long as is needed to tell what is kept of it.
 bool Matcher::find_mask(std::span<uint32_t> mask) {
+  beginning_ = MaskCache::kRoot;
   while (true) {
-    const MaskCache::Found found = grammar_->masks().find(key_.words(), mask);
-    if (found != MaskCache::Found::kBeginning) return found == MaskCache::Found::kMask;
+    const MaskCache::Found found = grammar_->masks().find(beginning_, key_.last_part(), mask);
+    if (found.kind != MaskCache::Kind::kBeginning) return found.kind == MaskCache::Kind::kMask;
     if (!key_.extend()) return false;
+    beginning_ = found.number;
   }
 }
 
+// Of what find_mask() did not find.
 void Matcher::keep_mask(std::span<const uint32_t> mask) {
   while (!key_.is_enough()) {
-    grammar_->masks().insert_beginning(key_.words());
-    if (!key_.extend()) return;
+    const auto number = grammar_->masks().insert_beginning(beginning_, key_.last_part());
+    if (!number || !key_.extend()) return;
+    beginning_ = *number;
   }
-  grammar_->masks().insert(key_.words(), mask);
+  grammar_->masks().insert(beginning_, key_.last_part(), mask);
 }
 
 bool Matcher::accept(int32_t token) {

@@ -34,6 +34,10 @@ class Matcher {
   Status fill_mask(std::span<uint32_t> mask);
   // fill_mask() would copy: the mask of this state is there.
   bool has_mask();
+  // Tells this state from others, if has_mask() was true and nothing happened since: those with the
+  // same mask differ where it matters later which rules wait, of which `more` are counted than the
+  // mask depends on.
+  size_t state_hash(int more);
   // Takes the next token; false: it may not come here, or to tell would take too long, and nothing
   // changes.
   bool accept(int32_t token);
@@ -57,7 +61,8 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::unique_ptr<xgrammar::GrammarMatcher> impl_;
-  StateKey key_;  // scratch of fill_mask and has_mask
+  StateKey key_;            // scratch of fill_mask and has_mask
+  uint64_t beginning_ = 0;  // what is in front of the key's last part
   int32_t num_accepted_ = 0;
   bool terminated_ = false;
   bool took_too_long_ = false;  // accept() before

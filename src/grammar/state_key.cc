@@ -4,6 +4,8 @@
 #include <xgrammar/xgrammar.h>
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
 #include <utility>
 
 #include "grammar/parser_access.h"
@@ -14,11 +16,17 @@ namespace {
 constexpr size_t kMaxKeyWords = 2048;
 constexpr int32_t kNextList = -2;  // no field of a state has this value
 
-// How often the part that `state` repeats must and may still come.  Each takes a byte at least, so
-// beyond the longest token, `far` bytes, the numbers make no difference.
-std::pair<int32_t, int32_t> repetitions_left(xgrammar::EarleyParser& parser,
-                                             const xgrammar::ParserState& state, int32_t far) {
-  const std::pair<int32_t, int32_t> as_it_is(-1, state.repeat_count);
+// How often the part that a state repeats must and may still come, and how often it came as far as
+// that matters.
+struct Repetitions {
+  int32_t at_least, at_most, so_far;
+};
+
+// Each takes a byte at least, so beyond the longest token, `far` bytes, the numbers make no
+// difference for a mask.
+Repetitions repetitions(xgrammar::EarleyParser& parser, const xgrammar::ParserState& state,
+                        int32_t far) {
+  const Repetitions as_it_is{-1, state.repeat_count, 0};
   if (state.repeat_count == 0 || state.rule_id < 0) return as_it_is;
   const auto& grammar = *parser.grammar_.operator->();
   const auto& fsm = grammar.per_rule_fsms[static_cast<size_t>(state.rule_id)];
@@ -27,7 +35,7 @@ std::pair<int32_t, int32_t> repetitions_left(xgrammar::EarleyParser& parser,
     const auto repeat = grammar.complete_fsm.GetRepeatEdgeInfo(edge.GetAuxIndex());
     if (repeat.Upper() < 0 || parser.IsRuleNullable(repeat.RuleId())) return as_it_is;
     return {std::clamp(repeat.Lower() - state.repeat_count, 0, far),
-            std::clamp(repeat.Upper() - state.repeat_count, 0, far)};
+            std::clamp(repeat.Upper() - state.repeat_count, 0, far), state.repeat_count};
   }
   return as_it_is;
 }
@@ -40,6 +48,8 @@ std::pair<int32_t, int32_t> repetitions_left(xgrammar::EarleyParser& parser,
 bool StateKey::begin(xgrammar::GrammarMatcher& matcher) {
   parser_ = &xgrammar::parser_of(matcher);
   words_.clear();
+  repeated_.clear();
+  last_part_ = 0;
   positions_.clear();
   waiting_.clear();
   num_lists_ = 0;
@@ -53,6 +63,7 @@ bool StateKey::begin(xgrammar::GrammarMatcher& matcher) {
 bool StateKey::extend() {
   if (num_lists_ == waiting_.size()) return false;
   const auto [position, rule] = waiting_[num_lists_++];
+  last_part_ = words_.size();
   words_.push_back(kNextList);
   for (const auto& [awaited, state] : parser_->rule_id_to_completable_states_[position]) {
     if (awaited == rule) add(state);
@@ -61,7 +72,8 @@ bool StateKey::extend() {
 }
 
 void StateKey::add(const xgrammar::ParserState& state) {
-  const auto [at_least, at_most] = repetitions_left(*parser_, state, far_);
+  const auto [at_least, at_most, so_far] = repetitions(*parser_, state, far_);
+  repeated_.push_back(so_far);
   const int32_t fields[] = {state.rule_id,           state.sequence_id, state.element_id,
                             state.sub_element_id,    at_least,          at_most,
                             state.partial_codepoint, number_of(state)};
@@ -78,6 +90,14 @@ int32_t StateKey::number_of(const xgrammar::ParserState& state) {
   auto found = std::find(positions_.begin(), positions_.end(), position);
   if (found == positions_.end()) found = positions_.insert(found, position);
   return static_cast<int32_t>(found - positions_.begin());
+}
+
+size_t StateKey::hash() const {
+  const auto of = [](const std::vector<int32_t>& numbers) {
+    return std::hash<std::string_view>{}(std::string_view(
+        reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int32_t)));
+  };
+  return of(words_) * 31 + of(repeated_);
 }
 
 void StateKey::watch() {

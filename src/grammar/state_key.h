@@ -33,7 +33,13 @@ class StateKey {
   // Makes the key longer by those that wait for one rule.  False: none are left, or it is too
   // large.
   bool extend();
-  std::span<const int32_t> words() const { return words_; }
+  // What begin() or the last extend() added.
+  std::span<const int32_t> last_part() const {
+    return std::span<const int32_t>(words_).subspan(last_part_);
+  }
+  // Of the whole key, and of how often parts were repeated so far, which masks do not depend on
+  // until the end is near.
+  size_t hash() const;
 
   // Between these two the parser notes whom it asks for.
   void watch();
@@ -50,6 +56,8 @@ class StateKey {
   const int32_t far_;
   xgrammar::EarleyParser* parser_ = nullptr;
   std::vector<int32_t> words_;
+  std::vector<int32_t> repeated_;  // how often, by state
+  size_t last_part_ = 0;
   std::vector<int32_t> positions_;  // by number
   std::vector<Waiting> waiting_;    // the first num_lists_ of them are in words_
   size_t num_lists_ = 0;

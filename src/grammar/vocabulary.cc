@@ -3,6 +3,7 @@
 #include <xgrammar/tokenizer_info.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -11,23 +12,31 @@
 namespace fathom::grammar {
 namespace {
 
-std::vector<int32_t> characters_of(const std::vector<std::string>& tokens) {
-  constexpr uint32_t kNumAscii = 128;
-  std::vector<int32_t> ascii(kNumAscii, -1), characters;
+constexpr std::string_view kBlanks = " \n\t\r";
+
+// The tokens that are just one of `characters`, in that order.
+std::vector<int32_t> tokens_of(std::string_view characters,
+                               const std::vector<std::string>& tokens) {
+  std::vector<int32_t> of_byte(256, -1), out;
   for (size_t id = 0; id < tokens.size(); ++id) {
-    const std::string& token = tokens[id];
-    if (token.empty()) continue;
-    const auto first = static_cast<uint8_t>(token[0]);
-    // An odd factor permutes, so that neighbours in the list are of different classes.
-    if (token.size() == 1 && first < kNumAscii) {
-      ascii[first * 37 % kNumAscii] = static_cast<int32_t>(id);
-    }
-    const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
-    if (length == token.size()) characters.push_back(static_cast<int32_t>(id));
+    if (tokens[id].size() == 1)
+      of_byte[static_cast<uint8_t>(tokens[id][0])] = static_cast<int32_t>(id);
   }
-  std::erase(ascii, -1);
-  characters.insert(characters.begin(), ascii.begin(), ascii.end());
-  return characters;
+  for (const char c : characters) out.push_back(of_byte[static_cast<uint8_t>(c)]);
+  std::erase(out, -1);
+  return out;
+}
+
+// Those that JSON is built of come first.  An odd factor permutes the others, so that neighbours in
+// the list are of different classes.
+std::string ascii_characters() {
+  constexpr int kNumAscii = 128;
+  std::string out = "\"\\,:{}[]";
+  for (int i = 0; i < kNumAscii; ++i) {
+    const auto c = static_cast<char>(i * 37 % kNumAscii);
+    if (kBlanks.find(c) == std::string_view::npos && out.find(c) == std::string::npos) out += c;
+  }
+  return out;
 }
 
 }  // namespace
@@ -47,7 +56,8 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(const std::vector<s
   for (const std::string& token : tokens) {
     out->max_token_bytes_ = std::max(out->max_token_bytes_, static_cast<int32_t>(token.size()));
   }
-  out->characters_ = characters_of(tokens);
+  out->characters_ = tokens_of(ascii_characters(), tokens);
+  out->blanks_ = tokens_of(kBlanks, tokens);
   FATHOM_TRY(guarded("vocabulary", [&] {
     out->info_ = std::make_unique<xgrammar::TokenizerInfo>(
         tokens, xgrammar::VocabType::RAW, vocab_size, std::vector<int32_t>{end_token});

@@ -31,8 +31,11 @@ class Vocabulary {
   // Words of a mask: bit i % 32 of word i / 32 is token i.
   size_t mask_words() const { return (static_cast<size_t>(size_) + 31) / 32; }
 
-  // Tokens of one character: first those of ASCII, mixed, then the others.
+  // Tokens of one character of ASCII, without white space: digits and letters, mixed, then all
+  // others.
   const std::vector<int32_t>& characters() const { return characters_; }
+  // Tokens of one character of white space in JSON, the most frequent one first.
+  const std::vector<int32_t>& blanks() const { return blanks_; }
 
   const xgrammar::TokenizerInfo& info() const { return *info_; }  // for this folder
 
@@ -43,7 +46,7 @@ class Vocabulary {
   int32_t size_ = 0;
   int32_t end_token_ = 0;
   int32_t max_token_bytes_ = 0;
-  std::vector<int32_t> characters_;
+  std::vector<int32_t> characters_, blanks_;
 };
 
 }  // namespace fathom::grammar

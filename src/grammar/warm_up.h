@@ -2,8 +2,7 @@
 // character, while its first answer begins.
 //
 // A mask of a state that no answer was in yet takes up to 10 ms (wide classes with a length,
-// [^\n]{1,200}, at 129,280 words), and then costs time of some step.  The states behind whole
-// tokens are those behind their characters, so a walk in small steps comes by most of them.
+// [^\n]{1,200}, at 129,280 words), and then costs time of some step.
 //
 // Private to this folder.
 #pragma once
@@ -28,24 +27,20 @@ class WarmUp {
   WarmUp() = default;
   ~WarmUp();  // ends the walk under way
 
-  // A walk of at most `seconds` of processor time, which ends earlier when half of the room for
-  // masks is full or nothing new is found.  Of more than a few grammars that wait the oldest is
+  // A walk of at most kMaxWarmUpSeconds of processor time, which ends earlier when half of the room
+  // for masks is full or all states are known.  Of more than a few grammars that wait the oldest is
   // forgotten.
-  void add(std::shared_ptr<const CompiledGrammar> grammar, double seconds);
+  void add(std::shared_ptr<const CompiledGrammar> grammar);
   // Returns when all walks are over.
   void wait();
 
  private:
-  struct Job {
-    std::shared_ptr<const CompiledGrammar> grammar;
-    double seconds = 0;
-  };
   bool start();  // false: the system has no more threads; masks are then worked out when needed
   void work();
 
   std::mutex mutex_;  // guards what follows, but for the reads of stop_
   std::condition_variable changed_;
-  std::deque<Job> waiting_;
+  std::deque<std::shared_ptr<const CompiledGrammar>> waiting_;
   bool is_walking_ = false;
   std::atomic<bool> stop_ = false;
   std::thread thread_;  // from the first add() on

@@ -96,6 +96,27 @@ TEST_F(MatcherTest, MasksOfLengthsComeBehindTheCompile) {
   }
 }
 
+TEST_F(MatcherTest, MasksOfASchemaComeBehindTheCompile) {
+  const auto matcher = make(Kind::kJsonSchema, R"({"type":"object","properties":{
+      "title":{"type":"string","maxLength":90},"kind":{"enum":["leaf","branch"]},"size":{"type":"number"},
+      "open":{"type":"boolean"},"children":{"type":"array","items":{"$ref":"#"},"maxItems":3}},
+      "required":["title","kind"]})");
+  store_->wait_for_masks();
+  const std::string text =
+      R"({"title": "a title that is somewhat long, and that has an end", "kind": "branch", "open": true,)"
+      "\n"
+      R"(  "children": [{"title": "b", "kind": "leaf", "size": -1.5e3}, {"title": "", "kind": "branch",)"
+      R"( "children": [{"title": "cc", "kind": "leaf"}]}]})";
+  int known = 0, steps = 0;
+  for (const int32_t id : tokenizer_->encode(text, /*recognize_added=*/false)) {
+    known += matcher->has_mask() ? 1 : 0;
+    ++steps;
+    mask_of(*matcher);
+    ASSERT_TRUE(matcher->accept(id)) << tokenizer_->token_bytes(id);
+  }
+  EXPECT_GE(known * 100, steps * 90) << known << " of " << steps;  // not each end of a deep part
+}
+
 // Walks random texts of many kinds and takes parts back: masks are those of a fresh matcher.
 TEST_F(MatcherTest, RollbackGivesBackTheSameMasks) {
   const char* schemas[] = {
