@@ -93,19 +93,22 @@ void say(const ServeOptions& options, const std::string& text) {
   if (!options.quiet) std::fprintf(stderr, "fathom: %s\n", text.c_str());
 }
 
-// Waits for the requests that run.  A second signal, or the time limit, ends them.
-void drain(server::Server& server, const ServeOptions& options) {
+// Waits for the requests that run.  A second signal, or the time limit, ends them.  `is_lost`: they
+// have their errors, which only have to be sent.
+void drain(server::Server& server, const ServeOptions& options, bool is_lost) {
   server.begin_drain();
   clear_interrupt();
   const size_t active = server.num_active();
-  if (active > 0) {
+  if (active > 0 && !is_lost) {
     say(options, "shutting down: " + std::to_string(active) +
                      " requests run to their end (a second signal ends them)");
   }
-  const auto deadline = Clock::now() + std::chrono::seconds(options.drain_timeout_s);
+  const auto deadline =
+      Clock::now() + (is_lost ? std::chrono::milliseconds(kFlushMs)
+                              : std::chrono::milliseconds(1000LL * options.drain_timeout_s));
   while (server.num_active() > 0) {
     if (interrupted() || Clock::now() >= deadline) {
-      say(options, "ending " + std::to_string(server.num_active()) + " requests");
+      if (!is_lost) say(options, "ending " + std::to_string(server.num_active()) + " requests");
       server.cancel_all();
       break;
     }
@@ -167,7 +170,7 @@ Status serve(const ServeOptions& options) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // in this thread, and no other
   while (!interrupted() && !is_lost->load()) poll(nullptr, 0, kPatienceMs);
-  drain(*server, options);
+  drain(*server, options, is_lost->load());
   if (is_lost->load()) return Status(StatusCode::kInternal, kLostText);
   return Status();
 }

@@ -36,7 +36,7 @@ struct Config {
   std::string engram = "hbm";
   int32_t threads = 0;  // 0: every CPU that this process may use
   // Kernels: "reference", "plain", "avx2", "avxvnni", "avx512", "amx"; "": the best of this
-  // CPU but for amx.
+  // CPU.
   std::string isa = {};
   // How inputs of fp8 and fp4 matrices are rounded: "reference", as the model says; "int8", to 8
   // bits with a scale per 32: faster, other bits, on the CPU only.  "": int8 with AVX2,

@@ -89,11 +89,11 @@ Result<RequestId> EngineLoop::submit(Request request) {
   RequestId id = 0;
   {
     const std::lock_guard lock(mutex_);
+    if (!lost_.ok()) return lost_;
     if (draining_ || stop_) {
       return Status(StatusCode::kCancelled,
                     "the engine is shutting down and takes no new requests");
     }
-    if (!lost_.ok()) return Status(StatusCode::kCancelled, lost_.message());
     if (static_cast<int32_t>(open_.size()) >= options_.max_queue) {
       return Status(
           StatusCode::kResourceExhausted,

@@ -38,15 +38,21 @@ bool MaskCache::Equal::operator()(const PartOfKey& a, const PartOfKey& b) const 
   return a.behind == b.behind && std::ranges::equal(a.words, b.words);
 }
 
-void MaskCache::make_room(size_t bytes) {
-  if (recent_bytes_ + bytes <= max_bytes_ / 2) return;
-  old_ = std::exchange(recent_, {});
-  old_bytes_ = std::exchange(recent_bytes_, 0);
+MaskCache::Entries MaskCache::make_room(size_t bytes) {
+  Entries dropped;
+  if (recent_bytes_ + bytes > max_bytes_ / 2) {
+    dropped = std::exchange(old_, std::exchange(recent_, {}));
+    old_bytes_ = std::exchange(recent_bytes_, 0);
+  }
+  recent_bytes_ += bytes;
+  bytes_ = static_cast<int64_t>(recent_bytes_ + old_bytes_);
+  return dropped;
 }
 
 MaskCache::Found MaskCache::find(uint64_t behind, std::span<const int32_t> part,
                                  std::span<uint32_t> mask) {
   const PartOfKey key{behind, part};
+  Entries dropped;  // freed without the lock
   std::unique_lock lock(mutex_, std::defer_lock);
   if (!lock_soon(lock)) return {};
   auto found = recent_.find(key);
@@ -56,8 +62,7 @@ MaskCache::Found MaskCache::find(uint64_t behind, std::span<const int32_t> part,
     const size_t bytes = size_of(old->first.words, old->second.mask);
     auto node = old_.extract(old);
     old_bytes_ -= bytes;
-    make_room(bytes);
-    recent_bytes_ += bytes;
+    dropped = make_room(bytes);
     found = recent_.insert(std::move(node)).position;
   }
   const Entry& entry = found->second;
@@ -81,18 +86,18 @@ std::optional<uint64_t> MaskCache::insert(uint64_t behind, std::span<const int32
   // The copies are made before the lock: others wait for it on their way to a mask.
   Key key{behind, {part.begin(), part.end()}};
   const size_t bytes = size_of(part, entry.mask);
+  Entries dropped;  // freed without the lock
   std::unique_lock lock(mutex_, std::defer_lock);
   if (bytes > max_bytes_ / 2 || !lock_soon(lock)) return std::nullopt;
+  if (const auto known = recent_.find(PartOfKey{behind, part}); known != recent_.end()) {
+    const bool is_beginning = known->second.mask.empty();
+    return is_beginning ? std::optional(known->second.number) : std::nullopt;
+  }
   if (entry.mask.empty()) entry.number = ++num_beginnings_;
-  make_room(bytes);
-  const auto [place, is_new] = recent_.try_emplace(std::move(key), std::move(entry));
-  if (is_new) recent_bytes_ += bytes;
-  return place->second.number;
-}
-
-int64_t MaskCache::bytes() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<int64_t>(recent_bytes_ + old_bytes_);
+  dropped = make_room(bytes);
+  const uint64_t number = entry.number;
+  recent_.emplace(std::move(key), std::move(entry));
+  return number;
 }
 
 }  // namespace fathom::grammar

@@ -5,6 +5,7 @@
 // Thread: any.  When another one holds the lock for long, nothing is found or kept.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -36,7 +37,7 @@ class MaskCache {
   void insert(uint64_t behind, std::span<const int32_t> part, std::span<const uint32_t> mask);
   // From now on this is the beginning of others; returns its number.  Nothing: it is not kept.
   std::optional<uint64_t> insert_beginning(uint64_t behind, std::span<const int32_t> part);
-  int64_t bytes() const;
+  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   struct PartOfKey {
@@ -63,7 +64,8 @@ class MaskCache {
   using Entries = std::unordered_map<Key, Entry, Hash, Equal>;
 
   std::optional<uint64_t> insert(uint64_t behind, std::span<const int32_t> part, Entry entry);
-  void make_room(size_t bytes);
+  // Adds to the recent ones, and returns what had to go.
+  Entries make_room(size_t bytes);
 
   const size_t max_bytes_;
   mutable std::mutex mutex_;  // guards what follows
@@ -71,6 +73,7 @@ class MaskCache {
   Entries recent_, old_;
   size_t recent_bytes_ = 0, old_bytes_ = 0;
   uint64_t num_beginnings_ = 0;
+  std::atomic<int64_t> bytes_ = 0;  // of both; changed under the lock
 };
 
 }  // namespace fathom::grammar

@@ -82,7 +82,7 @@ Status Matcher::fill_mask(std::span<uint32_t> mask) {
 bool Matcher::has_mask() { return terminated_ || (key_.begin(*impl_) && find_mask({})); }
 
 size_t Matcher::state_hash(int more) {
-  while (more-- > 0 && key_.extend()) {
+  while (!terminated_ && more-- > 0 && key_.extend()) {
   }
   return key_.hash();
 }
@@ -90,16 +90,19 @@ size_t Matcher::state_hash(int more) {
 // Makes the key as long as is needed to tell what is kept of it.
 bool Matcher::find_mask(std::span<uint32_t> mask) {
   beginning_ = MaskCache::kRoot;
+  is_key_whole_ = true;
   while (true) {
     const MaskCache::Found found = grammar_->masks().find(beginning_, key_.last_part(), mask);
     if (found.kind != MaskCache::Kind::kBeginning) return found.kind == MaskCache::Kind::kMask;
-    if (!key_.extend()) return false;
+    is_key_whole_ = key_.extend();
+    if (!is_key_whole_) return false;
     beginning_ = found.number;
   }
 }
 
 // Of what find_mask() did not find.
 void Matcher::keep_mask(std::span<const uint32_t> mask) {
+  if (!is_key_whole_) return;
   while (!key_.is_enough()) {
     const auto number = grammar_->masks().insert_beginning(beginning_, key_.last_part());
     if (!number || !key_.extend()) return;

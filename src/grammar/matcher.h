@@ -61,8 +61,9 @@ class Matcher {
 
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::unique_ptr<xgrammar::GrammarMatcher> impl_;
-  StateKey key_;            // scratch of fill_mask and has_mask
-  uint64_t beginning_ = 0;  // what is in front of the key's last part
+  StateKey key_;              // scratch of fill_mask and has_mask
+  uint64_t beginning_ = 0;    // what is in front of the key's last part
+  bool is_key_whole_ = true;  // its last extend() went well
   int32_t num_accepted_ = 0;
   bool terminated_ = false;
   bool took_too_long_ = false;  // accept() before

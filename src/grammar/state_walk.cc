@@ -9,8 +9,11 @@
 namespace fathom::grammar {
 namespace {
 
-constexpr size_t kMaxLater = 20000;  // places that wait
+constexpr size_t kMaxLater = 4 << 20;  // tokens of all texts that wait
 constexpr int kLengthOfBlank = 8;
+// States of one mask may go on in different ways, which the rules that wait tell: one more of them
+// than the mask depends on.
+constexpr int kMore = 1;
 constexpr int kEnough = 12;  // characters in a row that lead to what is known
 
 // Of this thread on a processor.
@@ -41,9 +44,9 @@ void StateWalk::run() {
   if (visit()) go_on(0);
   while (!later_.empty()) {
     const auto first = later_.extract(later_.begin());
-    num_later_ -= first.mapped().size();
     for (const Place& place : first.mapped()) {
       if (is_over()) return;
+      num_later_ -= place.text.size();
       if (!go_to(place.text)) continue;
       if (place.is_visited ? matcher_->fill_mask(mask_).ok() : visit()) go_on(first.key());
     }
@@ -56,7 +59,7 @@ bool StateWalk::go_to(const Text& text) {
   matcher_->rollback(static_cast<int32_t>(text_.end() - same.first));
   text_.erase(same.first, text_.end());
   for (auto token = same.second; token != text.end(); ++token) {
-    if (!matcher_->accept(*token)) return false;
+    if (is_over() || !matcher_->accept(*token)) return false;
     text_.push_back(*token);
   }
   return true;
@@ -64,9 +67,12 @@ bool StateWalk::go_to(const Text& text) {
 
 // Works out the mask of this state.  False: it was visited before, or has no name.
 bool StateWalk::visit() {
-  constexpr int kMore = 1;
   if (!matcher_->fill_mask(mask_).ok() || !matcher_->has_mask()) return false;
   return visited_.insert(matcher_->state_hash(kMore)).second;
+}
+
+bool StateWalk::is_known() {
+  return matcher_->has_mask() && visited_.count(matcher_->state_hash(kMore)) > 0;
 }
 
 // From the state just visited, and the next one if there is one way, and so on.
@@ -75,12 +81,12 @@ void StateWalk::go_on(int length) {
     ++length;
     const Place next = std::move(later_[length].back());
     later_[length].pop_back();
-    --num_later_;
+    num_later_ -= next.text.size();
     if (is_over() || !go_to(next.text) || !matcher_->fill_mask(mask_).ok()) return;
   }
 }
 
-// Returns the number of new states behind one more character, which are put off.
+// Returns the number of new states behind one more character that are put off.
 size_t StateWalk::try_characters(int length) {
   find_allowed();
   size_t num_new = 0;
@@ -90,10 +96,14 @@ size_t StateWalk::try_characters(int length) {
     const bool is_new = visit();
     matcher_->rollback(1);
     known_in_a_row = is_new ? 0 : known_in_a_row + 1;
-    if (is_new) put_off(token, length + 1, /*is_visited=*/true);
-    num_new += is_new ? 1 : 0;
+    if (is_new && put_off(token, length + 1, /*is_visited=*/true)) ++num_new;
   }
-  for (const int32_t token : blanks_) put_off(token, length + kLengthOfBlank, /*is_visited=*/false);
+  for (const int32_t token : blanks_) {
+    if (!matcher_->accept(token)) break;
+    const bool is_old = is_known();
+    matcher_->rollback(1);
+    if (!is_old) put_off(token, length + kLengthOfBlank, /*is_visited=*/false);
+  }
   return num_new;
 }
 
@@ -113,11 +123,13 @@ void StateWalk::find_allowed() {
   }
 }
 
-void StateWalk::put_off(int32_t token, int length, bool is_visited) {
-  if (num_later_ >= kMaxLater) return;
+// False: too many wait.
+bool StateWalk::put_off(int32_t token, int length, bool is_visited) {
+  if (num_later_ + text_.size() >= kMaxLater) return false;
   Place& place = later_[length].emplace_back(Place{text_, is_visited});
   place.text.push_back(token);
-  ++num_later_;
+  num_later_ += place.text.size();
+  return true;
 }
 
 }  // namespace fathom::grammar

@@ -1,9 +1,9 @@
 // Goes by the states of a grammar, each once, and has their masks worked out.
 //
 // The states behind whole tokens are those behind their characters, and with keys that are as short
-// as may be (state_key.h) they are few.  From each state every kind of character is tried, short
-// texts first.  White space may come nearly anywhere, in runs, and models write little of it: so a
-// character of it counts as several.
+// as may be (state_key.h) they are few.  From each state characters of ASCII are tried, until a
+// dozen in a row leads to what is known, short texts first.  White space may come nearly anywhere,
+// in runs, and models write little of it: so a character of it counts as several.
 //
 // Private to this folder.  Thread: one.
 #pragma once
@@ -39,10 +39,11 @@ class StateWalk {
   bool is_over() const;
   bool go_to(const Text& text);
   bool visit();
+  bool is_known();
   void go_on(int length);
   size_t try_characters(int length);
   void find_allowed();
-  void put_off(int32_t token, int length, bool is_visited);
+  bool put_off(int32_t token, int length, bool is_visited);
 
   const std::shared_ptr<const CompiledGrammar> grammar_;
   const double end_s_;
@@ -53,7 +54,7 @@ class StateWalk {
   std::vector<int32_t> characters_, blanks_;  // that may come next
   std::unordered_set<size_t> visited_;        // hashes of keys
   std::map<int, std::vector<Place>> later_;   // by length
-  size_t num_later_ = 0;
+  size_t num_later_ = 0;                      // their tokens
 };
 
 }  // namespace fathom::grammar

@@ -57,6 +57,7 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::create(const std::vector<s
     out->max_token_bytes_ = std::max(out->max_token_bytes_, static_cast<int32_t>(token.size()));
   }
   out->characters_ = tokens_of(ascii_characters(), tokens);
+  std::erase(out->characters_, end_token);
   out->blanks_ = tokens_of(kBlanks, tokens);
   FATHOM_TRY(guarded("vocabulary", [&] {
     out->info_ = std::make_unique<xgrammar::TokenizerInfo>(

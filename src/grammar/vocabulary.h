@@ -31,8 +31,8 @@ class Vocabulary {
   // Words of a mask: bit i % 32 of word i / 32 is token i.
   size_t mask_words() const { return (static_cast<size_t>(size_) + 31) / 32; }
 
-  // Tokens of one character of ASCII, without white space: digits and letters, mixed, then all
-  // others.
+  // Tokens of one character of ASCII, without white space and the end token: those that JSON is
+  // built of, then the others, mixed.
   const std::vector<int32_t>& characters() const { return characters_; }
   // Tokens of one character of white space in JSON, the most frequent one first.
   const std::vector<int32_t>& blanks() const { return blanks_; }

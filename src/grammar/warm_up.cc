@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <memory>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +14,14 @@ namespace fathom::grammar {
 namespace {
 
 constexpr size_t kMaxWaiting = 16;
+
+void walk(std::shared_ptr<const CompiledGrammar> grammar, const std::atomic<bool>& stop) {
+  try {
+    StateWalk(std::move(grammar), kMaxWarmUpSeconds, stop).run();
+  } catch (const std::bad_alloc&) {
+    // The rest is worked out when it is asked for.
+  }
+}
 
 }  // namespace
 
@@ -56,11 +65,11 @@ void WarmUp::work() {
   while (true) {
     changed_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
     if (stop_) return;
-    std::shared_ptr<const CompiledGrammar> grammar = std::move(waiting_.front());
+    std::shared_ptr<const CompiledGrammar> grammar = waiting_.front().lock();
     waiting_.pop_front();
     is_walking_ = true;
     lock.unlock();
-    StateWalk(std::move(grammar), kMaxWarmUpSeconds, stop_).run();
+    if (grammar != nullptr) walk(std::move(grammar), stop_);
     lock.lock();
     is_walking_ = false;
     changed_.notify_all();

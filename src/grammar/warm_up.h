@@ -29,7 +29,7 @@ class WarmUp {
 
   // A walk of at most kMaxWarmUpSeconds of processor time, which ends earlier when half of the room
   // for masks is full or all states are known.  Of more than a few grammars that wait the oldest is
-  // forgotten.
+  // forgotten, and so are those that nobody else has any more.
   void add(std::shared_ptr<const CompiledGrammar> grammar);
   // Returns when all walks are over.
   void wait();
@@ -40,7 +40,7 @@ class WarmUp {
 
   std::mutex mutex_;  // guards what follows, but for the reads of stop_
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<const CompiledGrammar>> waiting_;
+  std::deque<std::weak_ptr<const CompiledGrammar>> waiting_;
   bool is_walking_ = false;
   std::atomic<bool> stop_ = false;
   std::thread thread_;  // from the first add() on

@@ -48,6 +48,8 @@ TEST_P(EngineFaults, ALostDeviceEndsAllRequestsAndTakesNone) {
   engine_->drain();  // nothing is open
   const Result<RequestId> late = engine_->submit(make_request(40, 5, 6));
   ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code(), StatusCode::kInternal);
+  EXPECT_EQ(late.error().message(), "the GPU is lost");
   engine_.reset();
   EXPECT_EQ(num_told, 1);
 }

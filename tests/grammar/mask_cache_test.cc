@@ -49,6 +49,17 @@ TEST(MaskCache, FindsMasksBehindTheirBeginningOnly) {
   EXPECT_EQ(mask, mask_of(7));
 }
 
+TEST(MaskCache, KeepsWhatWasThereFirst) {
+  MaskCache cache(100000);
+  const std::vector<int32_t> key = {1, 2};
+  cache.insert(kRoot, key, mask_of(7));
+  EXPECT_FALSE(cache.insert_beginning(kRoot, key).has_value());
+  cache.insert(kRoot, key, mask_of(8));
+  std::vector<uint32_t> mask(100);
+  EXPECT_EQ(cache.find(kRoot, key, mask).kind, Kind::kMask);
+  EXPECT_EQ(mask, mask_of(7));
+}
+
 TEST(MaskCache, StaysWithinItsRoomAndKeepsWhatIsUsed) {
   constexpr size_t kRoom = 20000;
   MaskCache cache(kRoom);

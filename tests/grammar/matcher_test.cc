@@ -117,6 +117,18 @@ TEST_F(MatcherTest, MasksOfASchemaComeBehindTheCompile) {
   EXPECT_GE(known * 100, steps * 90) << known << " of " << steps;  // not each end of a deep part
 }
 
+// Thousands of states in a row, each with ways on, beside one way that is short.
+TEST_F(MatcherTest, WalkAheadOfLongTextsEnds) {
+  const auto matcher =
+      make(Kind::kGrammar,
+           "root ::= \"x\" [a \\n\\t\\r]{2000} (\"b\" [a \\n\\t\\r]{2000}){2,4} | \"y\" \"z\"");
+  store_->wait_for_masks();
+  EXPECT_TRUE(matcher->has_mask());
+  ASSERT_TRUE(matcher->accept(token("y")));
+  EXPECT_TRUE(matcher->has_mask());
+  EXPECT_TRUE(has(mask_of(*matcher), token("z")));
+}
+
 // Walks random texts of many kinds and takes parts back: masks are those of a fresh matcher.
 TEST_F(MatcherTest, RollbackGivesBackTheSameMasks) {
   const char* schemas[] = {

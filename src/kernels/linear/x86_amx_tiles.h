@@ -95,7 +95,8 @@ namespace fathom::kernels {
 // The intrinsics want literal tile numbers.
 class HardwareTiles {
  public:
-  void configure(const TileConfig& config) { _tile_loadconfig(&config); }
+  // Not _tile_loadconfig: g++ 12 tells the compiler that it reads 8 bytes, of 64 (GCC bug 114098).
+  void configure(const TileConfig& config) { __asm__ volatile("ldtilecfg %0" : : "m"(config)); }
   void release() { _tile_release(); }
 
   template <int kTile>
