@@ -28,7 +28,7 @@ inline constexpr int64_t kMaxTokenWork = 10'000'000;  // of a mask, of taking a 
 inline constexpr int64_t kMaxStateWork = 20'000'000;
 inline constexpr int64_t kMaxCompileWork = 1'000'000'000;
 
-inline constexpr size_t kMaxMaskBytes = 32 << 20;  // masks that a grammar remembers
+inline constexpr size_t kMaxMaskBytes = 64 << 20;  // masks that a grammar remembers
 inline constexpr double kMaxWarmUpSeconds = 2;     // of masks worked out behind a compile
 
 }  // namespace fathom::grammar

@@ -34,7 +34,7 @@ StateWalk::StateWalk(std::shared_ptr<const CompiledGrammar> grammar, double seco
 
 bool StateWalk::is_over() const {
   return stop_ || thread_seconds() >= end_s_ ||
-         grammar_->masks().bytes() >= static_cast<int64_t>(kMaxMaskBytes / 2);
+         grammar_->masks().bytes() >= static_cast<int64_t>(kMaxMaskBytes / 4);
 }
 
 void StateWalk::run() {
@@ -48,7 +48,7 @@ void StateWalk::run() {
       if (is_over()) return;
       num_later_ -= place.text.size();
       if (!go_to(place.text)) continue;
-      if (place.is_visited ? matcher_->fill_mask(mask_).ok() : visit()) go_on(first.key());
+      if (place.is_visited || visit()) go_on(first.key());
     }
   }
 }
@@ -65,9 +65,12 @@ bool StateWalk::go_to(const Text& text) {
   return true;
 }
 
-// Works out the mask of this state.  False: it was visited before, or has no name.
+// Works out the mask of this state, if it is not there.  False: it was visited before, or has no
+// name.
 bool StateWalk::visit() {
-  if (!matcher_->fill_mask(mask_).ok() || !matcher_->has_mask()) return false;
+  if (!matcher_->has_mask() && (!matcher_->fill_mask(mask_).ok() || !matcher_->has_mask())) {
+    return false;
+  }
   return visited_.insert(matcher_->state_hash(kMore)).second;
 }
 
@@ -82,13 +85,13 @@ void StateWalk::go_on(int length) {
     const Place next = std::move(later_[length].back());
     later_[length].pop_back();
     num_later_ -= next.text.size();
-    if (is_over() || !go_to(next.text) || !matcher_->fill_mask(mask_).ok()) return;
+    if (!go_to(next.text)) return;
   }
 }
 
 // Returns the number of new states behind one more character that are put off.
 size_t StateWalk::try_characters(int length) {
-  find_allowed();
+  if (!find_allowed()) return 0;
   size_t num_new = 0;
   int known_in_a_row = 0;
   for (const int32_t token : std::exchange(characters_, {})) {
@@ -107,8 +110,9 @@ size_t StateWalk::try_characters(int length) {
   return num_new;
 }
 
-// Of the state visited last: one token if there is no character.
-void StateWalk::find_allowed() {
+// Of this state: one token if there is no character.
+bool StateWalk::find_allowed() {
+  if (!matcher_->fill_mask(mask_).ok()) return false;
   const Vocabulary& vocabulary = grammar_->vocabulary();
   const auto is_allowed = [&](int32_t token) {
     return (mask_[static_cast<size_t>(token) / 32] >> (token % 32) & 1) != 0;
@@ -121,6 +125,7 @@ void StateWalk::find_allowed() {
        ++token) {
     if (is_allowed(token) && token != vocabulary.end_token()) characters_.push_back(token);
   }
+  return true;
 }
 
 // False: too many wait.

@@ -22,7 +22,7 @@ namespace fathom::grammar {
 
 class StateWalk {
  public:
-  // At most `seconds` of this thread's processor time, and until half of the room for masks is
+  // At most `seconds` of this thread's processor time, and until a quarter of the room for masks is
   // full.  `stop` ends it from another thread.
   StateWalk(std::shared_ptr<const CompiledGrammar> grammar, double seconds,
             const std::atomic<bool>& stop);
@@ -42,7 +42,7 @@ class StateWalk {
   bool is_known();
   void go_on(int length);
   size_t try_characters(int length);
-  void find_allowed();
+  bool find_allowed();
   bool put_off(int32_t token, int length, bool is_visited);
 
   const std::shared_ptr<const CompiledGrammar> grammar_;
@@ -50,7 +50,7 @@ class StateWalk {
   const std::atomic<bool>& stop_;
   std::unique_ptr<Matcher> matcher_;  // behind text_
   Text text_;
-  std::vector<uint32_t> mask_;                // of the last visit
+  std::vector<uint32_t> mask_;                // scratch
   std::vector<int32_t> characters_, blanks_;  // that may come next
   std::unordered_set<size_t> visited_;        // hashes of keys
   std::map<int, std::vector<Place>> later_;   // by length

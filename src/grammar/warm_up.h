@@ -27,9 +27,9 @@ class WarmUp {
   WarmUp() = default;
   ~WarmUp();  // ends the walk under way
 
-  // A walk of at most kMaxWarmUpSeconds of processor time, which ends earlier when half of the room
-  // for masks is full or all states are known.  Of more than a few grammars that wait the oldest is
-  // forgotten, and so are those that nobody else has any more.
+  // A walk of at most kMaxWarmUpSeconds of processor time, which ends earlier when a quarter of the
+  // room for masks is full or all states are known.  Of more than a few grammars that wait the
+  // oldest is forgotten, and so are those that nobody else has any more.
   void add(std::shared_ptr<const CompiledGrammar> grammar);
   // Returns when all walks are over.
   void wait();
