@@ -8,7 +8,8 @@ std::string version_text(int version) {
 }
 
 std::string gpu_text(const GpuFacts& gpu) {
-  return "GPU " + std::to_string(gpu.ordinal) + " (" + gpu.name + ")";
+  const std::string name = gpu.name.empty() ? "" : " (" + gpu.name + ")";
+  return "GPU " + std::to_string(gpu.ordinal) + name;
 }
 
 std::string mib(int64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
@@ -33,6 +34,19 @@ Status check_gpu(const GpuFacts& gpu) {
                       "; supported are 9.0 (H100, H200) and 10.0 (B200); use --device cpu");
   }
   return Status();
+}
+
+Status gpu_did_not_open(const GpuFacts& gpu, GpuTrouble trouble, const std::string& error) {
+  const std::string text = gpu_text(gpu) + " did not open: " + error;
+  return Status(StatusCode::kFailedPrecondition,
+                trouble == GpuTrouble::kTaken
+                    ? text +
+                          "; another process uses it alone, or its compute mode lets none in "
+                          "(nvidia-smi shows both); end that one, take another GPU with "
+                          "--device cuda:N, or use --device cpu"
+                    : text +
+                          "; it may be in use or broken: if nvidia-smi fails too, the driver or "
+                          "the machine needs a restart; else use --device cpu");
 }
 
 Result<int64_t> gpu_budget(const GpuFacts& gpu, int64_t wanted) {

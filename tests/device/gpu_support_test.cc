@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "device/device.h"
+#include "device/lost_device.h"
 
 namespace fathom {
 namespace {
@@ -48,6 +49,25 @@ TEST(GpuSupport, AnOldDriverIsNamedWithBothVersions) {
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_NE(status.message().find("supports CUDA 12.4"), std::string::npos) << status.message();
   EXPECT_NE(status.message().find("needs 13.0"), std::string::npos) << status.message();
+}
+
+TEST(GpuSupport, AGpuThatDoesNotOpenIsNotLostAndTheMessageSaysWhatToDo) {
+  for (const auto& [trouble, says] : {std::pair{GpuTrouble::kTaken, "another process"},
+                                      std::pair{GpuTrouble::kBroken, "restart"}}) {
+    const Status status = gpu_did_not_open(h200(), trouble, "the driver's words");
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+    for (const char* part :
+         {says, "GPU 1 (NVIDIA H200)", "the driver's words", "nvidia-smi", "--device cpu"}) {
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    }
+    EXPECT_EQ(status.message().find("lost"), std::string::npos) << status.message();
+  }
+  EXPECT_FALSE(has_lost_device());
+  // Before its name is known.
+  GpuFacts unknown;
+  unknown.ordinal = 2;
+  const Status early = gpu_did_not_open(unknown, GpuTrouble::kBroken, "words");
+  EXPECT_EQ(early.message().find("GPU 2 did not open: words"), 0u) << early.message();
 }
 
 TEST(GpuSupport, TheBudgetIsWhatWasAskedOrNineTenthsOfWhatIsFree) {

@@ -20,6 +20,15 @@ int64_t rounded(int64_t bytes) {
   return ((bytes > 0 ? bytes : 1) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// Nothing is lost yet when a GPU is being opened, whatever the error is.
+Status did_not_open(const GpuFacts& gpu, cudaError_t error) {
+  cudaGetLastError();
+  if (error == cudaErrorMemoryAllocation) return cuda_status(error, "opening the GPU");
+  return gpu_did_not_open(
+      gpu, error == cudaErrorDevicesUnavailable ? GpuTrouble::kTaken : GpuTrouble::kBroken,
+      cudaGetErrorString(error));
+}
+
 Result<GpuFacts> read_facts(int ordinal, int* num_multiprocessors) {
   GpuFacts gpu;
   gpu.ordinal = ordinal;
@@ -31,6 +40,7 @@ Result<GpuFacts> read_facts(int ordinal, int* num_multiprocessors) {
   int count = 0;
   const cudaError_t counted = cudaGetDeviceCount(&count);
   if (counted == cudaErrorInsufficientDriver) return gpu;  // check_gpu says it in full
+  if (counted != cudaSuccess && counted != cudaErrorNoDevice) return did_not_open(gpu, counted);
   if (counted != cudaSuccess || ordinal < 0 || ordinal >= count) {
     return Status(StatusCode::kNotFound, counted == cudaSuccess && count > 0
                                              ? "there is no GPU " + std::to_string(ordinal) +
@@ -41,7 +51,7 @@ Result<GpuFacts> read_facts(int ordinal, int* num_multiprocessors) {
   cudaDeviceProp properties = {};
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
       error != cudaSuccess) {
-    return cuda_status(error, "reading the properties of the GPU");
+    return did_not_open(gpu, error);
   }
   gpu.name = properties.name;
   gpu.capability_major = properties.major;
@@ -94,7 +104,7 @@ Result<std::unique_ptr<Device>> open_cuda_device(const CudaOptions& options) {
   size_t free_bytes = 0, total_bytes = 0;
   cudaError_t error = cudaSetDevice(options.ordinal);
   if (error == cudaSuccess) error = cudaMemGetInfo(&free_bytes, &total_bytes);
-  if (error != cudaSuccess) return cuda_status(error, "opening the GPU");
+  if (error != cudaSuccess) return did_not_open(gpu, error);
   gpu.free_bytes = static_cast<int64_t>(free_bytes);
   gpu.total_bytes = static_cast<int64_t>(total_bytes);
   FATHOM_ASSIGN(const int64_t budget, gpu_budget(gpu, options.budget_bytes));
