@@ -227,8 +227,8 @@ __device__ inline float split_sum(const SplitShared& shared, int splits, int r, 
 }
 
 // fn(the number of tiles of 8 tokens that a kernel is made for): enough for `tokens`, if the inputs
-// of that many fit the shared memory of a cluster.
-template <class Fn>
+// of that many fit the shared memory of a cluster.  No kernel is made for more than kMost.
+template <int kMost = 8, class Fn>
 void with_split_tiles(int64_t tokens, int64_t cols, Fn&& fn) {
   const auto fits = [&](int tiles) {
     return split_shape(kParts, cols, tiles * 8).shared_bytes <= kSplitShared;
@@ -237,9 +237,9 @@ void with_split_tiles(int64_t tokens, int64_t cols, Fn&& fn) {
     fn(std::integral_constant<int, 1>{});
   } else if (tokens <= 16 || !fits(4)) {
     fn(std::integral_constant<int, 2>{});
-  } else if (tokens <= 32 || !fits(8)) {
+  } else if (kMost == 4 || tokens <= 32 || !fits(8)) {
     fn(std::integral_constant<int, 4>{});
-  } else {
+  } else if constexpr (kMost == 8) {
     fn(std::integral_constant<int, 8>{});
   }
 }

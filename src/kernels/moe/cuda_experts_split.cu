@@ -13,6 +13,7 @@ using cuda::ExpertTile;
 using cuda::SplitShape;
 
 constexpr int kHalf = cuda::kSplitRows / 2;
+constexpr int kMostTiles = 4;  // of 8 tokens: cuda_experts_mma.cu asks for no more
 
 // Half of the warps of a block make 64 rows of gate, the others the same rows of up.
 template <int kTiles>
@@ -91,15 +92,16 @@ void launch_products(CudaStream& stream, const ExpertSlab& slab) {
 
 int cuda::split_expert_tokens(const MoeExpertsArgs& args, int64_t wanted) {
   int tokens = 0;
-  with_split_tiles(wanted, args.hidden > args.width ? args.hidden : args.width,
-                   [&](auto tiles) { tokens = decltype(tiles)::value * 8; });
+  with_split_tiles<kMostTiles>(wanted, args.hidden > args.width ? args.hidden : args.width,
+                               [&](auto tiles) { tokens = decltype(tiles)::value * 8; });
   return tokens;
 }
 
 void cuda::enqueue_split_experts(CudaStream& stream, const ExpertSlab& slab) {
   const int64_t cols = slab.args.hidden > slab.args.width ? slab.args.hidden : slab.args.width;
-  with_split_tiles(slab.tile_tokens, cols,
-                   [&](auto tiles) { launch_products<decltype(tiles)::value>(stream, slab); });
+  with_split_tiles<kMostTiles>(slab.tile_tokens, cols, [&](auto tiles) {
+    launch_products<decltype(tiles)::value>(stream, slab);
+  });
 }
 
 }  // namespace fathom::kernels
