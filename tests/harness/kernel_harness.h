@@ -371,4 +371,24 @@ void expect_rows_match(TableOf<Args> table_of, Isa isa,
                          << " and supports any of the cases";
 }
 
+// Each case once against the reference: where a run costs so much that the rest is left to other
+// tests, as under compute-sanitizer.
+template <class Args>
+void expect_rows_close(TableOf<Args> table_of, Isa isa,
+                       const std::vector<KernelCase<Args>>& cases) {
+  const Kernel<Args>& reference = table_of(DeviceKind::kCpu).front();
+  for (const Kernel<Args>& kernel : table_of(tested_device())) {
+    if (kernel.isa != isa) continue;
+    size_t num_run = 0;
+    for (const KernelCase<Args>& c : cases) {
+      if (!kernel.supports(c.args)) continue;
+      ++num_run;
+      const CaseRunner<Args> runner(c);
+      runner.expect_close(kernel, runner.run(kernel, 1, 0, c.num_rows),
+                          runner.run(reference, 1, 0, c.num_rows));
+    }
+    EXPECT_GT(num_run, 0u) << kernel.name << " supports none of the cases";
+  }
+}
+
 }  // namespace fathom::kernels::harness

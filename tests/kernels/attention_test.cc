@@ -1,4 +1,4 @@
-// Sparse attention and the index choice: every row against the reference, on packed caches.
+// Sparse attention: every row against the reference, on packed caches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,69 +7,24 @@
 
 #include "harness/kernel_harness.h"
 #include "harness/random_values.h"
-#include "kernels/index_select/index_select.h"
-#include "kernels/pack_rows/pack_rows.h"
 #include "kernels/sparse_attention/sparse_attention.h"
+#include "packed_cache.h"
 
 namespace fathom::kernels {
 namespace {
 
 using fathom::harness::OddBytes;
 using fathom::harness::Random;
+using harness::Cache;
 using harness::ElementKind;
 using harness::expect_rows_match;
-using harness::kBitEqual;
+using harness::fill_cache;
 using harness::KernelCase;
+using harness::packed_rows;
 using harness::Tolerance;
 
 class Attention : public harness::IsaTest {};
 INSTANTIATE_TEST_SUITE_P(Rows, Attention, harness::all_isas(), harness::isa_test_name);
-class IndexSelect : public harness::IsaTest {};
-INSTANTIATE_TEST_SUITE_P(Rows, IndexSelect, harness::all_isas(), harness::isa_test_name);
-
-// Random rows packed by the reference, one after the other.
-std::vector<uint8_t> packed_rows(Random& random, RowFormat format, int64_t rows, int64_t dim) {
-  const std::vector<Bf16> x = random.bf16_normals(rows * dim);
-  std::vector<uint8_t> bytes(static_cast<size_t>(rows * row_bytes(format, dim)));
-  std::vector<uint8_t*> to;
-  for (int64_t r = 0; r < rows; ++r) to.push_back(bytes.data() + r * row_bytes(format, dim));
-  Stream stream(1);
-  PackRowsArgs args = {};
-  args.x = x.data();
-  args.rows = to.data();
-  args.format = format;
-  args.num_rows = rows;
-  args.heads_per_row = 1;
-  args.dim = dim;
-  args.stream = &stream;
-  pack_rows_kernels(DeviceKind::kCpu).front().run(args);
-  return bytes;
-}
-
-// A cache of `rows` packed rows in blocks that lie in memory in reverse order.
-struct Cache {
-  std::vector<std::byte> memory;
-  std::vector<const std::byte*> blocks;
-  PagedRows rows;
-};
-
-void fill_cache(Cache& cache, Random& random, RowFormat format, int64_t rows, int64_t dim,
-                int64_t rows_per_block) {
-  const int64_t bytes = row_bytes(format, dim);
-  constexpr int64_t kOffset = 24;  // of the rows in a block
-  const int64_t num_blocks = (rows + rows_per_block - 1) / rows_per_block;
-  const int64_t block_bytes = kOffset + rows_per_block * bytes;
-  const std::vector<uint8_t> packed = packed_rows(random, format, rows, dim);
-  cache.memory.assign(static_cast<size_t>(num_blocks * block_bytes), std::byte{0xff});
-  for (int64_t b = 0; b < num_blocks; ++b) {
-    std::byte* block = cache.memory.data() + (num_blocks - 1 - b) * block_bytes;
-    cache.blocks.push_back(block);
-    const int64_t count = std::min(rows_per_block, rows - b * rows_per_block);
-    std::memcpy(block + kOffset, packed.data() + b * rows_per_block * bytes,
-                static_cast<size_t>(count * bytes));
-  }
-  cache.rows = {cache.blocks.data(), kOffset, rows_per_block, bytes};
-}
 
 struct AttentionShape {
   int64_t rows, heads, dim, window, topk;  // topk 0: no compressed rows
@@ -186,6 +141,21 @@ TEST_P(Attention, SparseAttentionMatchesTheReference) {
   }
 }
 
+// The least clusters of each of a GPU's kernels: one block, up to five, up to eight.
+TEST_P(Attention, SmallShapesReachEveryGpuKernel) {
+  if (harness::tested_device() == DeviceKind::kCpu) GTEST_SKIP() << "skipped: a GPU's choices";
+  std::vector<KernelCase<SparseAttentionArgs>> cases;
+  for (const AttentionShape& s : std::initializer_list<AttentionShape>{
+           {3, 17, 96, 16, 20, 64},
+           {3, 5, 512, 20, 30, 64},
+           {2, 17, 512, 20, 200, 300},
+           {2, 33, 512, 20, 700, 800},
+       }) {
+    cases.push_back(attention_case(s));
+  }
+  harness::expect_rows_close(sparse_attention_kernels, GetParam(), cases);
+}
+
 // fp32 sums have a fixed order too: of lanes, not of instruction sets.
 TEST_P(Attention, SparseAttentionInFp32HasTheBitsOfThePlainRow) {
   const Kernel<SparseAttentionArgs>* plain = nullptr;
@@ -260,139 +230,6 @@ TEST_P(Attention, AHugeSinkTakesTheWholeWeight) {
     harness::run_kernel(kernel, args);
     for (size_t i = 0; i < 32; ++i) EXPECT_EQ(to_float(o[i]), 0.0f) << kernel.name;
     EXPECT_NE(to_float(o[40]), 0.0f) << kernel.name;
-  }
-}
-
-// ---- index_select
-
-struct IndexShape {
-  int64_t rows, heads, dim, topk, visible;
-  CandidateMode mode;
-  int64_t candidate_blocks, block_rows;
-};
-
-struct IndexData {
-  std::vector<uint8_t> q;
-  std::vector<Bf16> c;
-  Cache cache[2];
-  PagedRows keys[2];
-  std::vector<int32_t> segment, blocks, num_blocks;
-  std::vector<int64_t> num_visible;
-};
-
-KernelCase<IndexSelectArgs> index_case(const IndexShape& s) {
-  auto data = std::make_shared<IndexData>();
-  Random random(111);
-  data->q = packed_rows(random, RowFormat::kFp4Key, s.rows * s.heads, s.dim);
-  data->c = random.bf16_normals(s.rows * s.heads, 0.05f);
-  for (int i = 0; i < 2; ++i) {
-    fill_cache(data->cache[i], random, RowFormat::kFp4Key, std::max<int64_t>(1, s.visible), s.dim,
-               64);
-    data->keys[i] = data->cache[i].rows;
-  }
-  for (int64_t t = 0; t < s.rows; ++t) {
-    data->segment.push_back(static_cast<int32_t>(t % 2));
-    data->num_visible.push_back(t == 3 ? 0 : s.visible - t * s.visible / (3 * s.rows));
-    // kWithin: every third block, and the newest.
-    const int64_t blocks = (data->num_visible.back() + s.block_rows - 1) / s.block_rows;
-    int32_t count = 0;
-    for (int64_t b = 0; b < blocks; ++b) {
-      if ((b % 3 == 1 && count + 1 < s.candidate_blocks) || b == blocks - 1) {
-        data->blocks.push_back(static_cast<int32_t>(b));
-        ++count;
-      }
-    }
-    data->num_blocks.push_back(count);
-    data->blocks.resize(static_cast<size_t>((t + 1) * s.candidate_blocks), -1);
-  }
-  KernelCase<IndexSelectArgs> c;
-  c.name = "index_select rows " + std::to_string(s.rows) + " visible " + std::to_string(s.visible) +
-           " topk " + std::to_string(s.topk) + " mode " + std::to_string(static_cast<int>(s.mode));
-  IndexSelectArgs& a = c.args;
-  a.q = data->q.data();
-  a.c = data->c.data();
-  a.keys = data->keys;
-  a.segment = data->segment.data();
-  a.num_visible = data->num_visible.data();
-  a.max_visible = s.visible + 100 * (s.rows % 2);  // it need not be reached
-  a.blocks = data->blocks.data();
-  a.num_blocks = data->num_blocks.data();
-  a.mode = s.mode;
-  a.candidate_blocks = s.candidate_blocks;
-  a.block_rows = s.block_rows;
-  a.num_rows = s.rows;
-  a.num_heads = s.heads;
-  a.dim = s.dim;
-  a.topk = s.topk;
-  a.c_scale = 0.3f;
-  c.num_rows = s.rows;
-  const bool publish = s.mode == CandidateMode::kPublish;
-  c.slice = [publish](IndexSelectArgs& args, int64_t first, int64_t count) {
-    args.q += first * args.num_heads * row_bytes(RowFormat::kFp4Key, args.dim);
-    args.c += first * args.num_heads;
-    args.segment += first;
-    args.num_visible += first;
-    args.num_rows = count;
-    if (!publish) {
-      args.blocks += first * args.candidate_blocks;
-      args.num_blocks += first;
-    }
-  };
-  c.outputs = {
-      {"chosen", ElementKind::kI32, s.topk, kBitEqual,
-       [](IndexSelectArgs& args, std::byte* p) { args.chosen = reinterpret_cast<int32_t*>(p); }},
-      {"num_chosen", ElementKind::kI32, 1, kBitEqual, [](IndexSelectArgs& args, std::byte* p) {
-         args.num_chosen = reinterpret_cast<int32_t*>(p);
-       }}};
-  if (publish) {
-    c.outputs.push_back(
-        {"blocks", ElementKind::kI32, s.candidate_blocks, kBitEqual,
-         [](IndexSelectArgs& args, std::byte* p) { args.blocks = reinterpret_cast<int32_t*>(p); }});
-    c.outputs.push_back(
-        {"num_blocks", ElementKind::kI32, 1, kBitEqual, [](IndexSelectArgs& args, std::byte* p) {
-           args.num_blocks = reinterpret_cast<int32_t*>(p);
-         }});
-  }
-  c.storage = data;
-  return c;
-}
-
-TEST_P(IndexSelect, ChoosesTheRowsOfTheReference) {
-  std::vector<KernelCase<IndexSelectArgs>> cases;
-  for (const CandidateMode mode :
-       {CandidateMode::kNone, CandidateMode::kPublish, CandidateMode::kWithin}) {
-    for (const IndexShape& s : std::initializer_list<IndexShape>{
-             {0, 8, 32, 4, 10, mode, 4, 8},
-             {1, 1, 32, 4, 3, mode, 4, 8},
-             {5, 3, 64, 4, 40, mode, 4, 8},
-             {6, 8, 32, 16, 333, mode, 20, 4},
-             {5, 11, 160, 64, 500, mode, 100, 3},
-             {2, 32, 128, 512, 6000, mode, 100, 8},
-             {9, 32, 128, 64, 2000, mode, 64, 8},
-             {1, 32, 128, 512, 20000, mode, 2048, 8},
-         }) {
-      cases.push_back(index_case(s));
-    }
-  }
-  expect_rows_match(index_select_kernels, GetParam(), cases);
-}
-
-// Scores that all tie: the lower rows win.
-TEST_P(IndexSelect, TiesGoToTheLowerRow) {
-  for (const Kernel<IndexSelectArgs>& kernel : index_select_kernels(harness::tested_device())) {
-    if (kernel.isa != GetParam()) continue;
-    KernelCase<IndexSelectArgs> c = index_case({1, 8, 32, 40, 1000, CandidateMode::kNone, 4, 8});
-    IndexSelectArgs args = c.args;
-    if (!kernel.supports(args)) continue;
-    const std::vector<Bf16> zeros(8, Bf16{0x8000});
-    args.c = zeros.data();
-    std::vector<int32_t> chosen(40, -1);
-    std::vector<int32_t> num_chosen = {-1};
-    args.chosen = chosen.data();
-    args.num_chosen = num_chosen.data();
-    harness::run_kernel(kernel, args);
-    ASSERT_EQ(num_chosen[0], 40) << kernel.name;
-    for (int32_t i = 0; i < 40; ++i) EXPECT_EQ(chosen[static_cast<size_t>(i)], i) << kernel.name;
   }
 }
 

@@ -28,8 +28,9 @@ std::string shape_name(const Shape& s) {
   return "[" + std::to_string(s.tokens) + ", " + std::to_string(s.copies) + ", " +
          std::to_string(s.hidden) + "]";
 }
-constexpr Shape kShapes[] = {{0, 4, 64},  {1, 1, 1},   {3, 2, 7},   {5, 3, 33},   {7, 8, 48},
-                             {1, 4, 256}, {13, 4, 96}, {2, 4, 100}, {26, 4, 256}, {9, 4, 5120}};
+constexpr Shape kShapes[] = {{0, 4, 64},   {1, 1, 1},    {3, 2, 7},   {5, 3, 33},
+                             {7, 8, 48},   {1, 4, 256},  {13, 4, 96}, {2, 4, 100},
+                             {26, 4, 256}, {9, 4, 5120}, {70, 4, 96}};
 
 KernelCase<HcMixArgs> mix_case(const Shape& s) {
   struct Storage {

@@ -39,7 +39,9 @@ Output<LinearArgs> output(const LinearShape& shape, size_t k) {
   const Tolerance rounded = {
       .rel = 0x1p-7, .abs = close.abs, .min_equal_share = int8 ? 0.98 : 0.999};
   const bool is_bf16 = k % 2 == 1;
-  const int64_t stride = shape.targets[k].second + static_cast<int64_t>(k) * 3;
+  // Rows of a multiple of four outputs stay aligned to four, as a GPU likes them.
+  const int64_t rows = shape.targets[k].second;
+  const int64_t stride = rows + static_cast<int64_t>(k) * (rows % 4 == 0 ? 4 : 3);
   return {.name = is_bf16 ? "y" : "y_f32",
           .kind = is_bf16 ? ElementKind::kBf16 : ElementKind::kF32,
           .row_elements = stride,
@@ -55,7 +57,9 @@ Output<LinearArgs> output(const LinearShape& shape, size_t k) {
 KernelCase<LinearArgs> make_case(const LinearShape& shape, uint64_t seed = 1) {
   Random random(seed);
   auto inputs = std::make_shared<Inputs>();
-  const int64_t step = shape.own_inputs ? shape.cols + 3 : 0;
+  // Inputs one after the other if they fill a GPU's chunks of 64, else with gaps.
+  const int64_t gap = shape.cols % 64 == 0 ? 0 : 3;
+  const int64_t step = shape.own_inputs ? shape.cols + gap : 0;
   const int64_t x_stride = shape.cols + 5 + step * static_cast<int64_t>(shape.targets.size());
   inputs->x = random.bf16_normals(shape.num_tokens * x_stride + 1);
   KernelCase<LinearArgs> c;
@@ -132,6 +136,38 @@ std::vector<KernelCase<LinearArgs>> all_cases() {
                                {{kFp8, 70}, {kFp4, 33}, {kFp8, 40}, {kBf16, 9}},
                                Numerics::kReference,
                                true}));
+    cases.push_back(make_case({tokens,
+                               192,
+                               tokens != 5,
+                               {{kFp8, 70}, {kFp8, 44}, {kFp8, 40}, {kFp4, 36}},
+                               Numerics::kReference,
+                               true}));
+  }
+  return cases;
+}
+
+// What a GPU with 132 multiprocessors has its ways for, each with the least work that takes it:
+// tiles of 8 to 128 tokens, inputs as they are and stored ones, the parts of the columns in 8, 4, 2
+// and 1 blocks, more chunks of a block than its ring has stages, four outputs written at once.
+std::vector<KernelCase<LinearArgs>> small_gpu_cases() {
+  std::vector<KernelCase<LinearArgs>> cases;
+  const auto add = [&](int64_t tokens, int64_t cols, int64_t rows) {
+    cases.push_back(make_case(
+        {tokens, cols, true, {{kFp8, rows}, {kFp4, rows}, {kBf16, rows + 2}, {kFp8, rows}}}));
+  };
+  for (const int64_t tokens : {1, 7, 15, 31}) add(tokens, 160, 68);
+  cases.push_back(
+      make_case({12, 128, true, {{kFp8, 70}, {kFp8, 44}, {kFp4, 36}}, Numerics::kReference, true}));
+  for (const int64_t tokens : {7, 15, 31, 60, 130}) add(tokens, 5120, 68);
+  add(3, 576, 9 * 128);
+  add(3, 160, 17 * 128);
+  add(3, 160, 34 * 128);
+  add(7, 320, 34 * 128);
+  for (const DType dtype : {kFp8, kFp4, kBf16}) {
+    for (const int64_t tokens : {12, 20, 40}) {
+      cases.push_back(make_case({tokens, 160, false, {{dtype, 8}, {dtype, 132 * 128}}}));
+    }
+    cases.push_back(make_case({130, 640, false, {{dtype, 8}, {dtype, 33 * 128}}}));
   }
   return cases;
 }
@@ -175,6 +211,13 @@ bool has_lane_rows(Isa isa) { return isa != Isa::kAmx && isa != Isa::kAvxVnni; }
 TEST_P(LinearTest, EveryKernelMatchesTheReferenceAndKeepsARowsBits) {
   if (!has_lane_rows(GetParam())) GTEST_SKIP() << "no row of its own in these numerics";
   harness::expect_rows_match(linear_kernels, GetParam(), all_cases());
+}
+
+TEST_P(LinearTest, SmallShapesReachEveryGpuKernel) {
+  if (harness::tested_device() == DeviceKind::kCpu) GTEST_SKIP() << "skipped: a GPU's choices";
+  auto cases = small_gpu_cases();
+  if (GetParam() == Isa::kReference) cases.resize(5);  // it has one way only
+  harness::expect_rows_close(linear_kernels, GetParam(), cases);
 }
 
 TEST_P(LinearTest, EveryIntegerKernelMatchesTheReferenceAndKeepsARowsBits) {

@@ -154,6 +154,34 @@ std::vector<KernelCase<MoeExpertsArgs>> all_cases(Numerics numerics) {
   return cases;
 }
 
+// What a GPU with 132 multiprocessors has its ways for, each with the least work that takes it:
+// tiles of 8 to 32 tokens in any formats, with 8, 4, 2 and 1 parts of the columns, then those of 16
+// to 128 tokens of fp4 experts beside an fp8 one, with 8 parts and with 1.
+std::vector<KernelCase<MoeExpertsArgs>> small_gpu_cases() {
+  constexpr DType kFp8 = DType::kF8E4M3, kFp4 = DType::kI8, kBf16 = DType::kBf16;
+  std::vector<KernelCase<MoeExpertsArgs>> cases;
+  for (const ExpertsShape& s : std::initializer_list<ExpertsShape>{
+           {5, 6, 2, 160, 96, kFp8, kFp4, 0},
+           {6, 5, 2, 160, 96, kBf16, kFp8},
+           {13, 6, 2, 160, 96, kFp8, kFp4},
+           {60, 3, 2, 160, 96, kBf16, kFp8},
+           {8, 16, 3, 160, 96},
+           {8, 80, 3, 160, 96},
+           {8, 80, 6, 288, 160},
+           {9, 6, 2, 160, 96},
+           {40, 3, 1, 160, 96},
+           {33, 3, 2, 160, 96},
+           {70, 3, 2, 160, 96},
+           {40, 80, 2, 160, 96},
+           {130, 20, 2, 640, 288},
+           {130, 20, 4, 640, 288},
+           {130, 12, 5, 640, 256},
+       }) {
+    cases.push_back(make_experts_case(s));
+  }
+  return cases;
+}
+
 class MoeExpertsTest : public harness::IsaTest {};
 
 TEST_P(MoeExpertsTest, EveryKernelMatchesTheReferenceAndKeepsARowsBits) {
@@ -163,6 +191,13 @@ TEST_P(MoeExpertsTest, EveryKernelMatchesTheReferenceAndKeepsARowsBits) {
   if (GetParam() != Isa::kReference && harness::tested_device() == DeviceKind::kCpu) {
     harness::expect_rows_match(moe_experts_kernels, GetParam(), all_cases(Numerics::kInt8));
   }
+}
+
+TEST_P(MoeExpertsTest, SmallShapesReachEveryGpuKernel) {
+  if (harness::tested_device() == DeviceKind::kCpu) GTEST_SKIP() << "skipped: a GPU's choices";
+  auto cases = small_gpu_cases();
+  if (GetParam() == Isa::kReference) cases.resize(3);  // it has one way only
+  harness::expect_rows_close(moe_experts_kernels, GetParam(), cases);
 }
 
 TEST_P(MoeExpertsTest, HasTheBitsOfThePlainKernel) {

@@ -104,11 +104,11 @@ TEST(RowLogprobs, AreNearTheTrueOnesAndInOrder) {
   }
 }
 
-TEST(RowLogprobs, HaveTheBitsOfTheReference) {
+void expect_bits_of_the_reference(const std::vector<int64_t>& widths) {
   const Kernel<RowLogprobsArgs>& reference = row_logprobs_kernels(DeviceKind::kCpu)[0];
   std::vector<int64_t> rows(kRows);
   std::iota(rows.begin(), rows.end(), 0);
-  for (const int64_t width : {1, 2, 1000, 4096, 129280}) {
+  for (const int64_t width : widths) {
     fathom::harness::Random random(static_cast<uint64_t>(width) + 50);
     const std::vector<float> logits = make_rows(width, random);
     for (const int64_t num_top : {int64_t{0}, int64_t{5}, kRowLogprobsTopMost}) {
@@ -132,6 +132,10 @@ TEST(RowLogprobs, HaveTheBitsOfTheReference) {
     }
   }
 }
+
+TEST(RowLogprobs, HaveTheBitsOfTheReference) { expect_bits_of_the_reference({1, 2, 1000, 4096}); }
+
+TEST(RowLogprobs, OfAWholeVocabularyHaveThemToo) { expect_bits_of_the_reference({129280}); }
 
 }  // namespace
 }  // namespace fathom::kernels
