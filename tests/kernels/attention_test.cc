@@ -127,6 +127,7 @@ TEST_P(Attention, SparseAttentionMatchesTheReference) {
            {2, 33, 160, 128, 300, 500},
            {7, 64, 512, 128, 512, 700},
            {3, 60, 512, 128, 0, 0},
+           {3, 17, 96, 128, 200, 400},  // a last stripe of 32 channels, a head in lanes of its own
        }) {
     cases.push_back(attention_case(s));
     cases.push_back(attention_case(s, Numerics::kInt8));
