@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/op_work.h"
 #include "model/summary.h"
 
 namespace fathom::bench {
@@ -74,10 +75,15 @@ double expert_bytes(const ModelConfig& c) {
   return 3.0 * c.hidden_size * c.moe_intermediate_size * (0.5 + 1.0 / 32);
 }
 
-void add_row(const ModelConfig& c, int32_t layer, int64_t p, Work& work) {
+// The row at position p, one of `rows` that go through the layer together.
+void add_row(const ModelConfig& c, int32_t layer, int64_t p, int64_t rows, Work& work) {
   work.fp8_ops += 2 * fp8_macs(c, layer);
   work.fp32_ops += 2 * (fp32_macs(c, layer) + attention_macs(c, layer, p));
   work.int8_ops += 2 * (expert_macs(c) + index_macs(c, layer, p));
+  if (rows >= kernels::kAmxTokens) work.amx_fp8_ops += 2 * fp8_macs(c, layer);
+  if (rows * c.num_experts_per_token >= kernels::kAmxTokens * c.num_experts) {
+    work.amx_int8_ops += 2 * expert_macs(c);
+  }
 }
 
 }  // namespace
@@ -87,6 +93,24 @@ double floor_s(const Work& work, const Peaks& peaks, kernels::Numerics numerics)
   const double compute = (work.int8_ops + planes * work.fp8_ops) / (peaks.int8_gop_s * 1e9) +
                          work.fp32_ops / (peaks.fp32_gflop_s * 1e9);
   return std::max(compute, work.bytes / (peaks.dram_read_gb_s * 1e9));
+}
+
+double amx_floor_s(const Work& work, const Peaks& peaks, kernels::Numerics numerics) {
+  const double tiles = work.amx_int8_ops + 2 * work.amx_fp8_ops;
+  if (peaks.amx_gop_s == 0 || tiles == 0 || numerics != kernels::Numerics::kInt8) return 0;
+  const double vectors = work.int8_ops + 2 * work.fp8_ops - tiles;
+  const double compute = vectors / (peaks.int8_gop_s * 1e9) + tiles / (peaks.amx_gop_s * 1e9) +
+                         work.fp32_ops / (peaks.fp32_gflop_s * 1e9);
+  return std::max(compute, work.bytes / (peaks.dram_read_gb_s * 1e9));
+}
+
+Work operator+(const Work& a, const Work& b) {
+  return {.int8_ops = a.int8_ops + b.int8_ops,
+          .fp8_ops = a.fp8_ops + b.fp8_ops,
+          .fp32_ops = a.fp32_ops + b.fp32_ops,
+          .bytes = a.bytes + b.bytes,
+          .amx_int8_ops = a.amx_int8_ops + b.amx_int8_ops,
+          .amx_fp8_ops = a.amx_fp8_ops + b.amx_fp8_ops};
 }
 
 double uniform_experts(const ModelConfig& c, int64_t tokens) {
@@ -101,7 +125,8 @@ Work prefill_work(const ModelConfig& c, int64_t tokens, PrefillMode mode) {
   const int64_t skipped =
       mode == PrefillMode::kReplay ? std::max<int64_t>(0, tokens - c.sliding_window) : 0;
   for (int32_t l = 0; l < c.num_layers; ++l) {
-    for (int64_t p = l < border ? 0 : skipped; p < tokens; ++p) add_row(c, l, p, work);
+    const int64_t first = l < border ? 0 : skipped;
+    for (int64_t p = first; p < tokens; ++p) add_row(c, l, p, tokens - first, work);
   }
   work.fp32_ops += 2 * static_cast<double>(skipped) * compressor_macs(c, border);
   const double expert_layers =
@@ -116,7 +141,7 @@ Work prefill_work(const ModelConfig& c, int64_t tokens, PrefillMode mode) {
 Work decode_work(const ModelConfig& c, int64_t batch, int64_t context, int64_t experts_touched) {
   Work work;
   for (int32_t l = 0; l < c.num_layers; ++l) {
-    for (int64_t b = 0; b < batch; ++b) add_row(c, l, context, work);
+    for (int64_t b = 0; b < batch; ++b) add_row(c, l, context, batch, work);
   }
   const model::DecodeBytes one = model::decode_bytes(c, context);
   work.bytes = static_cast<double>(one.dense) +
@@ -136,7 +161,7 @@ Work draft_work(const ModelConfig& c, int64_t batch, int64_t num_drafts) {
   Work work;
   for (int32_t l = c.num_layers; l < c.num_layers + c.num_draft_stages; ++l) {
     for (int64_t r = 0; r < rows; ++r) {
-      add_row(stage, l, c.sliding_window + c.dspark_block_size, work);
+      add_row(stage, l, c.sliding_window + c.dspark_block_size, rows, work);
     }
     work.bytes += fp8_macs(stage, l) * (1 + 1.0 / 1024) + 2 * stage.num_experts * hidden +
                   2 * 4 * (2 + m) * m * m * hidden;

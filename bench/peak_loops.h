@@ -20,6 +20,6 @@ const PeakLoops& plain_peak_loops();
 const PeakLoops& avx2_peak_loops();
 const PeakLoops& avxvnni_peak_loops();
 const PeakLoops& avx512_peak_loops();
-const PeakLoops& amx_peak_loops();
+double amx_int8_peak_loop(int64_t rounds, uint64_t& sink);
 
 }  // namespace fathom::bench

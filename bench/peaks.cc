@@ -34,7 +34,6 @@ double seconds() {
 }
 
 const PeakLoops& loops_of(Isa isa) {
-  if (isa == Isa::kAmx) return amx_peak_loops();
   if (isa == Isa::kAvx512) return avx512_peak_loops();
   if (isa == Isa::kAvxVnni) return avxvnni_peak_loops();
   if (isa == Isa::kAvx2) return avx2_peak_loops();
@@ -114,9 +113,10 @@ double measure_compute(ThreadPool& pool, double (*loop)(int64_t, uint64_t&)) {
 
 Peaks measure_peaks(int num_threads, Isa isa) {
   ThreadPool pool(num_threads);
-  const PeakLoops& loops = loops_of(isa);
+  const PeakLoops& loops = loops_of(std::min(isa, Isa::kAvx512));
   return {.dram_read_gb_s = measure_read(pool, loops) / 1e9,
           .int8_gop_s = measure_compute(pool, loops.int8) / 1e9,
+          .amx_gop_s = isa == Isa::kAmx ? measure_compute(pool, amx_int8_peak_loop) / 1e9 : 0,
           .fp32_gflop_s = measure_compute(pool, loops.fp32) / 1e9};
 }
 

@@ -1,5 +1,4 @@
-// The peak loops with AMX: tile products of int8, 16 x 16 x 64 multiply-adds each; the rest is
-// AVX-512.
+// The peak loop of AMX: tile products of int8, 16 x 16 x 64 multiply-adds each.
 #include <immintrin.h>
 
 #include <cstring>
@@ -11,7 +10,9 @@ namespace {
 
 constexpr int kTileOps = 2 * 16 * 16 * 64;
 
-double int8(int64_t rounds, uint64_t& sink) {
+}  // namespace
+
+double amx_int8_peak_loop(int64_t rounds, uint64_t& sink) {
   struct alignas(64) Config {
     uint8_t palette = 1, start_row = 0, reserved[14] = {};
     uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -45,14 +46,6 @@ double int8(int64_t rounds, uint64_t& sink) {
   sink += static_cast<uint64_t>(sums[0][0]);
   _tile_release();
   return 4.0 * kTileOps * static_cast<double>(loops);
-}
-
-}  // namespace
-
-const PeakLoops& amx_peak_loops() {
-  static const PeakLoops kLoops = {
-      .read = avx512_peak_loops().read, .int8 = int8, .fp32 = avx512_peak_loops().fp32};
-  return kLoops;
 }
 
 }  // namespace fathom::bench

@@ -18,7 +18,7 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"decode", bench_layers, {"tokens_per_s"}},
       {"draft", bench_layers, {"tokens_per_s"}},
-      {"prefill", bench_layers, {"tokens_per_s"}},
+      {"prefill", bench_layers, {"tokens_per_s", "amx_ratio"}},
       {"throughput",
        bench_throughput,
        {"requests", "output_tokens_per_s", "speedup", "ttft_p50_ms", "ttft_p99_ms", "itl_p50_ms",

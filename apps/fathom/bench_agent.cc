@@ -165,9 +165,7 @@ Result<BenchReport> bench_agent(const BenchOptions& options) {
   const CacheMode modes[] = {
       {"on", PrefixCache::kOn}, {"replay", PrefixCache::kReplay}, {"off", PrefixCache::kOff}};
   BenchReport report;
-  const int threads = options.engine.threads > 0 ? options.engine.threads : cpu_info().num_cpus;
-  report.peaks = bench::measure_peaks(threads, best_isa());
-  (void)reset_peak_memory();  // measuring the machine takes more than some models
+  report.peaks = measure_peaks(options);
   for (const CacheMode& mode : modes) {
     const bool is_last = &mode == std::end(modes) - 1;
     FATHOM_ASSIGN(BenchRow row, run_mode(options, mode, *codec, is_last, &report));

@@ -12,15 +12,6 @@
 namespace fathom::app {
 namespace {
 
-using bench::Work;
-
-Work sum(const Work& a, const Work& b) {
-  return {.int8_ops = a.int8_ops + b.int8_ops,
-          .fp8_ops = a.fp8_ops + b.fp8_ops,
-          .fp32_ops = a.fp32_ops + b.fp32_ops,
-          .bytes = a.bytes + b.bytes};
-}
-
 // Of the CPU: a GPU's peaks are not measured here, and 0 is no floor.
 class Floors {
  public:
@@ -28,9 +19,8 @@ class Floors {
   double prefill(int64_t tokens) const {
     if (engine_.gpu != nullptr) return 0;
     const model::ModelConfig& c = engine_.config();
-    return bench::floor_s(
-        sum(bench::prefill_work(c, tokens, engine_.prefill), bench::head_work(c, 1)), peaks_,
-        engine_.numerics);
+    return bench::floor_s(bench::prefill_work(c, tokens, engine_.prefill) + bench::head_work(c, 1),
+                          peaks_, engine_.numerics);
   }
   // A step that computes one token of each of `batch` sequences.
   double decode(int64_t batch, int64_t context) const {
@@ -38,7 +28,7 @@ class Floors {
     const model::ModelConfig& c = engine_.config();
     const auto experts = static_cast<int64_t>(bench::uniform_experts(c, batch));
     return bench::floor_s(
-        sum(bench::decode_work(c, batch, context, experts), bench::head_work(c, batch)), peaks_,
+        bench::decode_work(c, batch, context, experts) + bench::head_work(c, batch), peaks_,
         engine_.numerics);
   }
 
@@ -85,10 +75,11 @@ std::string joined(const std::vector<int>& numbers) {
 
 bench::Peaks measure_peaks(const BenchOptions& options) {
   const int threads = options.engine.threads > 0 ? options.engine.threads : cpu_info().num_cpus;
-  Isa units = best_isa();
-  const std::optional<Isa> isa = parse_isa(options.engine.isa);
-  if (isa && missing_feature(*isa).empty()) units = std::max(units, *isa);
-  const bench::Peaks peaks = bench::measure_peaks(threads, units);
+  Isa isa = parse_isa(options.engine.isa).value_or(best_isa());
+  if (!missing_feature(isa).empty()) isa = best_isa();
+  // The machine's vectors, whatever runs; AMX only where it is in use.
+  const bench::Peaks peaks =
+      bench::measure_peaks(threads, std::max(isa, std::min(best_isa(), Isa::kAvx512)));
   (void)reset_peak_memory();  // measuring the machine takes more than some models
   return peaks;
 }

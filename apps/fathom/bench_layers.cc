@@ -235,6 +235,8 @@ class Bench {
                  .figures = {{"tokens_per_s", tokens / median},
                              {"best", times.front()},
                              {"calls", static_cast<double>(times.size())}}};
+    const double amx_floor = bench::amx_floor_s(work, peaks_, choice_.numerics);
+    if (amx_floor > 0) row.figures.emplace_back("amx_ratio", amx_floor / median);
     if (profile_ != nullptr && call != nullptr) {
       profile_->start();
       call();
@@ -333,10 +335,8 @@ Result<BenchReport> bench_layers(const BenchOptions& options) {
   end_at_signals();
   FATHOM_ASSIGN(const KernelChoice choice, choose_kernels(options.engine));
   BenchReport report;
-  report.peaks = bench::measure_peaks(choice.threads,
-                                      std::max(choice.isa, std::min(best_isa(), Isa::kAvx512)));
-  (void)reset_peak_memory();  // measuring the machine takes more than some models
-  ProfileRecorder recorder;   // outlives the model
+  report.peaks = measure_peaks(options);
+  ProfileRecorder recorder;  // outlives the model
   ProfileRecorder* probe = options.profile ? &recorder : nullptr;
   FATHOM_ASSIGN(runner::LoadedModel loaded, make_model(options, choice, probe));
   FATHOM_ASSIGN(const int64_t blocks, blocks_needed(options, *loaded.model));

@@ -41,7 +41,10 @@ StepProfile ProfileRecorder::stop(const bench::Peaks& peaks, kernels::Numerics n
   StepProfile profile{.seconds = seconds_between(start_, Clock::now()), .lines = {}};
   on_ = false;
   profile.lines = std::exchange(lines_, {});
-  for (ProfileLine& l : profile.lines) l.floor = bench::floor_s(l.work, peaks, numerics);
+  for (ProfileLine& l : profile.lines) {
+    l.floor = bench::floor_s(l.work, peaks, numerics);
+    l.amx_floor = bench::amx_floor_s(l.work, peaks, numerics);
+  }
   std::sort(profile.lines.begin(), profile.lines.end(),
             [](const ProfileLine& a, const ProfileLine& b) { return a.seconds > b.seconds; });
   return profile;
@@ -59,17 +62,21 @@ void ProfileRecorder::after(const char* kernel, const kernels::OpWork& work) {
   if (line == lines_.end()) line = lines_.insert(lines_.end(), ProfileLine{.op = op, .work = {}});
   ++line->calls;
   line->seconds += seconds;
-  line->work.int8_ops += work.fp4_ops;
-  line->work.fp8_ops += work.fp8_ops;
-  line->work.fp32_ops += work.fp32_ops;
-  line->work.bytes += work.bytes;
+  line->work = line->work + bench::Work{.int8_ops = work.fp4_ops,
+                                        .fp8_ops = work.fp8_ops,
+                                        .fp32_ops = work.fp32_ops,
+                                        .bytes = work.bytes,
+                                        .amx_int8_ops = work.amx_fp4_ops,
+                                        .amx_fp8_ops = work.amx_fp8_ops};
 }
 
 std::string profile_text(const std::string& row, const StepProfile& profile) {
   std::string out;
   append(&out, "\n%s: one step, %.3f ms\n", row.c_str(), profile.seconds * 1e3);
-  append(&out, "  %-34s %6s %10s %6s %10s %10s %7s\n", "operation", "calls", "ms", "share", "MB",
-         "Gop", "ratio");
+  const bool amx = std::any_of(profile.lines.begin(), profile.lines.end(),
+                               [](const ProfileLine& l) { return l.amx_floor > 0; });
+  append(&out, "  %-34s %6s %10s %6s %10s %10s %7s%s\n", "operation", "calls", "ms", "share", "MB",
+         "Gop", "ratio", amx ? "  of AMX" : "");
   double rest = profile.seconds;
   for (const ProfileLine& l : profile.lines) {
     const double ops = l.work.int8_ops + l.work.fp8_ops + l.work.fp32_ops;
@@ -77,10 +84,12 @@ std::string profile_text(const std::string& row, const StepProfile& profile) {
            static_cast<long long>(l.calls), l.seconds * 1e3, 100 * l.seconds / profile.seconds,
            l.work.bytes / 1e6, ops / 1e9);
     if (l.floor > 0) {
-      append(&out, " %7.2f\n", l.floor / l.seconds);
+      append(&out, " %7.2f", l.floor / l.seconds);
     } else {
-      append(&out, " %7s\n", "-");
+      append(&out, " %7s", "-");
     }
+    if (l.amx_floor > 0) append(&out, " %7.2f", l.amx_floor / l.seconds);
+    out += "\n";
     rest -= l.seconds;
   }
   append(&out, "  %-34s %6s %10.3f %5.1f%%\n", "between operations", "", rest * 1e3,
@@ -98,7 +107,9 @@ void write_profile(JsonWriter& json, const StepProfile& profile) {
     json.begin_object().member("op", l.op).member("calls", l.calls).member("seconds", l.seconds);
     json.member("bytes", l.work.bytes).member("fp4_ops", l.work.int8_ops);
     json.member("fp8_ops", l.work.fp8_ops).member("fp32_ops", l.work.fp32_ops);
-    json.member("floor", l.floor).member("ratio", l.floor / l.seconds).end_object();
+    json.member("floor", l.floor).member("ratio", l.floor / l.seconds);
+    if (l.amx_floor > 0) json.member("amx_ratio", l.amx_floor / l.seconds);
+    json.end_object();
   }
   json.end_array().end_object();
 }

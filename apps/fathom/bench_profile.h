@@ -15,7 +15,8 @@ struct ProfileLine {
   std::string op;  // "linear.int8_avx512 fp8"
   int64_t calls = 0;
   double seconds = 0;
-  double floor = 0;  // seconds; 0: none is known
+  double floor = 0;      // seconds; 0: none is known
+  double amx_floor = 0;  // with AMX; 0: it takes no part
   bench::Work work;
 };
 

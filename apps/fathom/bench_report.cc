@@ -60,8 +60,10 @@ std::vector<std::vector<std::string>> table_cells(const BenchReport& report,
 std::string peaks_line(const bench::Peaks& peaks) {
   char text[160];
   std::snprintf(text, sizeof text,
-                "peaks of this run: DRAM read %.1f GB/s, int8 %.0f GOP/s, fp32 %.0f GFLOP/s",
-                peaks.dram_read_gb_s, peaks.int8_gop_s, peaks.fp32_gflop_s);
+                "peaks of this run: DRAM read %.1f GB/s, int8 %.0f GOP/s%s, fp32 %.0f GFLOP/s",
+                peaks.dram_read_gb_s, peaks.int8_gop_s,
+                peaks.amx_gop_s > 0 ? format(" (AMX %.0f)", peaks.amx_gop_s).c_str() : "",
+                peaks.fp32_gflop_s);
   return text;
 }
 
@@ -151,6 +153,7 @@ std::string bench_json(const BenchReport& report) {
   json.end_array().key("peaks").begin_object();
   json.member("dram_read_gb_s", report.peaks.dram_read_gb_s);
   json.member("int8_gop_s", report.peaks.int8_gop_s);
+  if (report.peaks.amx_gop_s > 0) json.member("amx_gop_s", report.peaks.amx_gop_s);
   json.member("fp32_gflop_s", report.peaks.fp32_gflop_s).end_object().key("memory");
   write_memory(json, report.memory);
   json.key("setup");

@@ -13,23 +13,26 @@ double stored_bytes(const WeightMatrix& w) {
   return values * static_cast<double>(dtype_bytes(w.dtype));
 }
 
-// Adds the product of `w` with `tokens` rows; the bytes only if `reads`.
-void add_product(const WeightMatrix& w, int64_t tokens, bool reads, OpWork& work) {
-  if (reads) work.bytes += stored_bytes(w);
+// Adds the product of `w` with `tokens` rows.
+void add_product(const WeightMatrix& w, int64_t tokens, OpWork& work) {
+  work.bytes += stored_bytes(w);
   const double ops = 2.0 * static_cast<double>(w.rows * w.cols) * static_cast<double>(tokens);
+  const double amx_ops = tokens >= kAmxTokens ? ops : 0;
   if (w.dtype == DType::kI8) {
     work.fp4_ops += ops;
+    work.amx_fp4_ops += amx_ops;
   } else if (w.dtype == DType::kF8E4M3) {
     work.fp8_ops += ops;
+    work.amx_fp8_ops += amx_ops;
   } else {
     work.fp32_ops += ops;
   }
 }
 
-void add_expert(const ExpertWeights& w, int64_t tokens, bool reads, OpWork& work) {
-  add_product(w.w1, tokens, reads, work);
-  add_product(w.w3, tokens, reads, work);
-  add_product(w.w2, tokens, reads, work);
+void add_expert(const ExpertWeights& w, int64_t tokens, OpWork& work) {
+  add_product(w.w1, tokens, work);
+  add_product(w.w3, tokens, work);
+  add_product(w.w2, tokens, work);
 }
 
 }  // namespace
@@ -39,20 +42,21 @@ OpWork op_work(const LinearArgs& args) {
   const DType dtype = args.targets[0].w.dtype;
   work.detail = dtype == DType::kI8 ? "fp4" : dtype == DType::kF8E4M3 ? "fp8" : "bf16";
   for (int32_t k = 0; k < args.num_targets; ++k) {
-    add_product(args.targets[k].w, args.num_tokens, true, work);
+    add_product(args.targets[k].w, args.num_tokens, work);
   }
   return work;
 }
 
 OpWork op_work(const MoeExpertsArgs& args) {
   OpWork work;
-  std::vector<bool> seen(static_cast<size_t>(args.num_experts), false);
+  std::vector<int64_t> tokens(static_cast<size_t>(args.num_experts), 0);
   for (int64_t i = 0; i < args.num_tokens * args.k; ++i) {
-    const auto e = static_cast<size_t>(args.expert[i]);
-    add_expert(args.experts[e], 1, !seen[e], work);
-    seen[e] = true;
+    ++tokens[static_cast<size_t>(args.expert[i])];
   }
-  add_expert(args.shared, args.num_tokens, true, work);
+  for (size_t e = 0; e < tokens.size(); ++e) {
+    if (tokens[e] > 0) add_expert(args.experts[e], tokens[e], work);
+  }
+  add_expert(args.shared, args.num_tokens, work);
   return work;
 }
 

@@ -27,7 +27,13 @@ struct OpWork {
   double fp4_ops = 0;  // products with fp4 weights or keys
   double fp8_ops = 0;  // with fp8 weights
   double fp32_ops = 0;
+  // Those of fp4_ops and of fp8_ops in products of at least kAmxTokens tokens.
+  double amx_fp4_ops = 0;
+  double amx_fp8_ops = 0;
 };
+
+// Rows of a tile of AMX: products of fewer tokens leave it partly empty.
+inline constexpr int64_t kAmxTokens = 16;
 
 // Called by Ops around every kernel.  Thread: the one that runs the model.
 class OpProbe {
