@@ -1,5 +1,5 @@
 // `fathom bench`: speed beside the floor of this machine.
-//   decode, draft, prefill: layers alone, made-up weights of the release's shapes (bench_layers.cc)
+//   decode, draft, prefill: layers alone, made-up weights or a checkpoint's (bench_layers.cc)
 //   throughput, latency, sweep: a model behind its engine (bench_engine.cc)
 //   agent: conversations with tools and a growing history (bench_agent.cc)
 //   drafts: an engine without drafts and one with, in turn (bench_drafts.cc)

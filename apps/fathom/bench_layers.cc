@@ -1,4 +1,5 @@
-// fathom bench decode, draft, prefill: layers of made-up weights, without an engine around them.
+// fathom bench decode, draft, prefill: layers, of made-up weights or of a checkpoint, without an
+// engine around them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -261,8 +262,8 @@ Result<runner::LoadedModel> make_model(const BenchOptions& options, const Kernel
                                  .isa = choice.isa,
                                  .numerics = choice.numerics,
                                  .probe = probe};
-  if (options.shape == "demo") {
-    FATHOM_ASSIGN(const std::filesystem::path dir, find_model(""));
+  if (options.shape == "demo" || !options.engine.model.empty()) {
+    FATHOM_ASSIGN(const std::filesystem::path dir, find_model(options.engine.model));
     return runner::load_model(dir, load);
   }
   FATHOM_ASSIGN(model::ModelConfig config,
@@ -316,7 +317,7 @@ Result<int64_t> blocks_needed(const BenchOptions& options, const model::Model& m
 void add_setup(const BenchOptions& options, const runner::LoadedModel& loaded,
                const KernelChoice& choice, BenchSetup* setup) {
   setup->add("kind", options.kind);
-  setup->add("shape", options.shape);
+  setup->add("shape", options.engine.model.empty() ? options.shape : options.engine.model);
   setup->add("layers", loaded.model->config().num_layers);
   setup->add("experts", loaded.model->config().num_experts);
   setup->add("numerics", kernels::numerics_name(choice.numerics));
@@ -339,6 +340,10 @@ Result<BenchReport> bench_layers(const BenchOptions& options) {
   ProfileRecorder recorder;  // outlives the model
   ProfileRecorder* probe = options.profile ? &recorder : nullptr;
   FATHOM_ASSIGN(runner::LoadedModel loaded, make_model(options, choice, probe));
+  if (options.kind == "draft" && loaded.model->max_drafts() == 0) {
+    return wrong_use("bench draft: the model in " + loaded.checkpoint->origin() +
+                     " has no draft module");
+  }
   FATHOM_ASSIGN(const int64_t blocks, blocks_needed(options, *loaded.model));
   FATHOM_ASSIGN(auto storage,
                 kvtier::PagedStorage::create(loaded.model->kv_layout().block_bytes(), blocks));

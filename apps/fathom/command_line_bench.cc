@@ -28,7 +28,9 @@ const std::map<std::string, Names>& options_of_kinds() {
 }
 
 // All kinds have these; decode, draft and prefill have no other option of the engine.
-const Names kEverywhere = {"--json", "--html", "--threads", "--isa", "--numerics"};
+const Names kEverywhere = {"--json", "--html", "--model", "--threads", "--isa", "--numerics"};
+// A checkpoint says these itself.
+const Names kMadeUp = {"--shape", "--layers", "--experts"};
 
 bool is_option_of(const std::string& name, const std::string& kind) {
   if (kEverywhere.contains(name)) return true;
@@ -40,10 +42,15 @@ bool is_option_of(const std::string& name, const std::string& kind) {
   return kind != "decode" && kind != "draft" && kind != "prefill";
 }
 
-void check_options(Command app, const std::string& kind) {
+void check_options(Command app, const BenchOptions& options) {
+  const std::string& kind = options.kind;
   for (const Option& option : app.options()) {
     const std::string name = option.name();
-    if (!option.is_given() || option.is_argument() || is_option_of(name, kind)) continue;
+    if (!option.is_given() || option.is_argument()) continue;
+    if (kMadeUp.contains(name) && !options.engine.model.empty()) {
+      throw UsageError(name, "is for made-up weights, and --model names a checkpoint");
+    }
+    if (is_option_of(name, kind)) continue;
     if (option.has_environment()) continue;
     throw UsageError(name, "is not an option of bench " + kind);
   }
@@ -64,8 +71,9 @@ void add_file(Command app, const std::string& name, std::string* out, const std:
 
 void add_bench(Command root, BenchOptions* o, std::function<int()>* run) {
   Command app = root.add_command("bench", "Measure speed beside the limits of this machine", R"(
-decode, draft, prefill: a few layers of made-up weights in the release's shapes, without an engine;
-draft: rows of a verification, and a draft round.
+decode, draft, prefill: layers without an engine, a few of made-up weights in the release's shapes,
+in memory, or with --model all of a checkpoint, mapped as an engine maps it; draft: rows of a
+verification, and a draft round.
 throughput: all requests at once; latency: a batch at a time; sweep: prompt lengths, prompts at a
 time and batch sizes, with a plot; agent: conversations with tools and a growing history, with the
 prefix cache on, in replay and off; drafts: the same requests without drafts and with, in turn.
@@ -76,6 +84,7 @@ Examples:
   fathom bench draft --layers 4 --experts 32
   fathom bench prefill --tokens 512 --json prefill.json
   fathom bench decode --numerics int8 --profile
+  fathom bench decode --model DIR --batch 1
   fathom bench throughput --requests 200 --batch 1 --batch 16
   fathom bench latency --tokens 512 --batch 4
   fathom bench sweep --json sweep.json --svg sweep.svg --html sweep.html
@@ -128,7 +137,7 @@ Examples:
   add_file(app, "--html", &o->files.html, "write a page with plot, rows and conditions");
   add_engine(app, &o->engine);
   app.on_use([=] {
-    check_options(app, o->kind);
+    check_options(app, *o);
     *run = [o] { return run_bench(*o); };
   });
 }

@@ -100,8 +100,8 @@ void append_layers(const std::vector<model::LayerSummary>& layers, std::string* 
   }
 }
 
-// When the kernel gives huge pages to memory that is not of a file: "always", "madvise" or "never";
-// "": it does not say.
+// When the kernel gives huge pages: "always", "madvise" (to programs that ask, as this one does) or
+// "never"; "": it does not say.
 std::string huge_page_mode() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string line;
@@ -146,12 +146,10 @@ std::string report(const Facts& f) {
     append(&out, "  %zu NUMA nodes: weights and caches go to the memory of each in turn\n",
            f.num_memory_nodes);
   }
-  if (!f.huge_pages.empty() && f.huge_pages != "always") {
-    append(
-        &out,
-        "  huge pages: %s; caches and scratch have small ones, which costs up to 5 %% of the read "
-        "rate (always: /sys/kernel/mm/transparent_hugepage/enabled)\n",
-        f.huge_pages.c_str());
+  if (f.huge_pages == "never") {
+    append(&out,
+           "  huge pages: never; caches and scratch have small ones, which costs up to 5 %% of "
+           "the read rate (better: madvise in /sys/kernel/mm/transparent_hugepage/enabled)\n");
   }
   append(&out, "  kernels: --isa %s", std::string(isa_name(best_isa())).c_str());
   for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAmx}) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "device/cpu_features.h"
+#include "device/huge_pages.h"
 
 namespace fathom {
 namespace {
@@ -26,6 +27,7 @@ class CpuDevice final : public Device {
       return Status(StatusCode::kResourceExhausted,
                     "the system refuses " + std::to_string(bytes >> 20) + " MiB of memory");
     }
+    prefer_huge_pages({static_cast<const std::byte*>(data), mapped_bytes(bytes)});
     return Buffer(this, static_cast<std::byte*>(data), bytes);
   }
 

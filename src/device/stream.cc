@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "device/huge_pages.h"
 
 namespace fathom {
 namespace {
@@ -20,6 +21,7 @@ std::byte* Scratch::get(size_t bytes) {
     data_.reset();
     data_.reset(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})));
     capacity_ = bytes;
+    prefer_huge_pages({data_.get(), bytes});
   }
   return data_.get();
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "device/huge_pages.h"
 #include "model/synthetic_weights.h"
 
 namespace fathom::model {
@@ -46,8 +47,7 @@ Result<std::shared_ptr<void>> allocate(int64_t bytes) {
     return Status(StatusCode::kResourceExhausted,
                   "cannot map " + std::to_string(bytes) + " bytes of memory for the weights");
   }
-  // Fewer page faults now and TLB misses later; a kernel without huge pages says no, which is fine.
-  (void)::madvise(data, size, MADV_HUGEPAGE);
+  prefer_huge_pages({static_cast<const std::byte*>(data), size});
   return std::shared_ptr<void>(data, [size](void* p) { ::munmap(p, size); });
 }
 

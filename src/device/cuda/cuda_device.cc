@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "device/cuda/cuda_stream.h"
+#include "device/huge_pages.h"
 #include "device/lost_device.h"
 
 namespace fathom {
@@ -165,7 +166,7 @@ Result<std::byte*> CudaDevice::take_host(int64_t bytes, ThreadPool& pool) {
     return Status(StatusCode::kResourceExhausted,
                   "the system refuses " + std::to_string(size >> 20) + " MiB of host memory");
   }
-  (void)madvise(memory, static_cast<size_t>(size), MADV_HUGEPAGE);
+  prefer_huge_pages({static_cast<const std::byte*>(memory), static_cast<size_t>(size)});
   auto* data = static_cast<std::byte*>(memory);
   constexpr int64_t kPageBytes = 4096;
   pool.parallel_for(size / kHostGranule, [&](int64_t i, int) {
