@@ -140,7 +140,7 @@ class Bench(ProgramTest):
         self.fails(2, "bench", "decode", "--turns", "3", says=("--turns", "bench decode"))
         self.fails(2, "bench", "prefill", "--prefix-cache", "off", says="--prefix-cache")
         self.fails(2, "bench", "decode", "--model", "models/demo", "--layers", "4", says=("--layers", "checkpoint"))
-        self.fails(2, "bench", "prefill", "--model", "absent", says=("absent", "no such folder"))
+        self.fails(3, "bench", "prefill", "--model", "/absent", says=("/absent", "no such folder"))
         self.fails(2, "bench", "throughput", "--svg", "x.svg", says="--svg")
         self.fails(2, "bench", "throughput", "--profile", says="--profile")
         self.fails(2, "bench", "throughput", "--shape", "demo", says="--shape")
