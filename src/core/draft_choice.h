@@ -38,11 +38,12 @@ class DraftChooser {
  private:
   struct Candidate {
     float survival;
-    int32_t position, offer;
+    int32_t offer;
   };
-  void sort(std::span<const DraftOffer> offers);
+  void collect(std::span<const DraftOffer> offers);
+  void sort();
 
-  std::vector<Candidate> candidates_;
+  std::vector<Candidate> candidates_, sorted_;
   std::vector<float> survivals_;
 };
 

@@ -34,6 +34,24 @@ Sequence* Scheduler::Impl::first_waiting() const {
   return best;
 }
 
+int64_t Scheduler::Impl::blocks_to_start(const Sequence& s) const {
+  return std::min(blocks_for(s.num_known()) + 1, blocks_for(s.max_rows()));
+}
+
+// Looking up a long prompt's blocks takes time; without new ones it would fail again.
+bool Scheduler::Impl::is_blocked(const Sequence& s) const {
+  return s.arrival == blocked_arrival && pool.num_free() <= blocked_free && !running.empty();
+}
+
+int64_t Scheduler::Impl::most_starts() const {
+  const auto num = std::min<int64_t>(num_waiting, std::ssize(free_slots));
+  if (num == 0 || num_preempting > 0) return 0;
+  const Sequence& first = *first_waiting();
+  if (is_blocked(first)) return 0;
+  // The first one may yet find its blocks cached.
+  return std::clamp<int64_t>(pool.num_free() / blocks_to_start(first), 1, num);
+}
+
 // Nobody overtakes the first in the queue, or a long prompt would never find enough blocks.
 void Scheduler::Impl::admit_waiting(StepPlan& plan) {
   // What was preempted comes back to the queue's front first.
@@ -45,9 +63,7 @@ void Scheduler::Impl::admit_waiting(StepPlan& plan) {
   bool any = false;
   while (left > 0 && num_waiting > 0 && !free_slots.empty()) {
     Sequence& s = *first_waiting();
-    // Looking up a long prompt's blocks takes time; without new ones it would fail again.
-    if (s.arrival == blocked_arrival && pool.num_free() <= blocked_free && !running.empty()) break;
-    if (!admit(s, plan)) break;
+    if (is_blocked(s) || !admit(s, plan)) break;
     any = true;
     left -= s.rows_needed();
   }
@@ -55,8 +71,7 @@ void Scheduler::Impl::admit_waiting(StepPlan& plan) {
 }
 
 bool Scheduler::Impl::admit(Sequence& s, StepPlan& plan) {
-  // One block more than the known tokens take, so that it does not have to leave at once.
-  const int64_t wanted = std::min(blocks_for(s.num_known()) + 1, blocks_for(s.max_rows()));
+  const int64_t wanted = blocks_to_start(s);
   StartPoint point = s.leader != nullptr ? fork_start(s) : find_start(s);
   if (pool.num_free() < wanted - static_cast<int64_t>(point.found.size())) {
     pool.release(point.found);

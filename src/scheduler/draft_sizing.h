@@ -69,34 +69,53 @@ class DraftSizing {
   void add_step(const DraftStep& step);
 
  private:
-  struct Best {
-    int64_t capacity;
-    double rate;  // tokens a second
+  // A load as it is weighed: how many have how many drafts, not which.
+  struct Weighed {
+    int64_t num_decodes, num_chunk_rows, room, context;
+    std::array<int64_t, kMaxDrafts> num_with = {};  // [i]: of sequences with more than i drafts
+    int64_t num_drafts() const;                     // that there is room for
   };
-  Best best(const DraftLoad& load, std::span<const float> survivals) const;
-  DraftLoad later(const DraftLoad& load);
-  double loss(const DraftLoad& load, double tokens, int64_t num_drafts) const;
-  double seconds(const DraftLoad& load, int64_t num_drafts) const;
-  double tokens(const DraftLoad& load, double survivals, int64_t num_drafts) const;
-  std::span<const float> usual_survivals(const DraftLoad& load);
-  bool can_pay(const DraftLoad& load, int64_t num_drafts, double plain) const;
+  struct Best {
+    int64_t capacity;  // drafts to check
+    double rate;       // tokens a second of the best number, which may be less
+  };
+  static Weighed now(const DraftLoad& load);
+  static Weighed later(const DraftLoad& load, const Weighed& now);
+  Best best(const Weighed& load, std::span<const float> survivals) const;
+  double loss(const Weighed& load, double tokens, int64_t num_drafts) const;
+  double decode_s(const Weighed& load, int64_t num_drafts) const;
+  // Of what takes the same time however many drafts are checked: prompts, and making the next ones.
+  double other_s(const Weighed& load) const;
+  double tokens(const Weighed& load, double survivals, int64_t num_drafts) const;
+  std::span<const float> usual_survivals(const Weighed& load);
+  bool can_pay(const Weighed& load, double plain) const;
   DraftSize trial(const DraftLoad& load, int64_t num_drafts);
-  DraftSize probe(int64_t capacity, bool may_pay);
+  DraftSize probe(const DraftLoad& load, int64_t capacity, bool may_pay);
+  DraftSize check(const DraftLoad& load, int64_t capacity, bool makes);
 
   DraftSizingOptions options_;
   CostModel chunks_, decodes_, rounds_;
-  DraftChooser chooser_, usual_chooser_;
-  std::vector<DraftOffer> usual_offers_, later_offers_;  // scratch
+  DraftChooser chooser_;
+  std::vector<float> usual_survivals_;  // scratch
   double token_s_ = 0;  // of the load being looked at: what a token costs when its prompts are done
   // Fading means of confidence, by position.
   std::array<float, kMaxDrafts> usual_;
-  double predicted_, accepted_;  // fading sums: survivals of checked drafts, and how many did
-  int64_t num_steps_ = 0;        // with offers
-  int64_t num_added_ = 0;        // that ran, without prompts
-  bool is_paused_ = false;       // drafts would not pay
-  int64_t num_offers_ = 0;       // sequences that drafts were made for
+  float usual_weight_ = 0;  // offers that they are made of
+  // Fading sums: survivals of checked drafts, how many did, and the variance of that.
+  struct Outcomes {
+    double expected = 0, accepted = 0, variance = 0;
+    void fade(double share);
+  };
+  double correction() const;  // of expectations, by outcomes
+  Outcomes outcomes_, latest_;
+  int64_t num_steps_ = 0;   // with offers
+  int64_t num_added_ = 0;   // that ran, without prompts
+  bool is_paused_ = false;  // drafts would not pay
+  int64_t num_offers_ = 0;  // sequences that drafts were made for
   int64_t probe_every_ = 0, since_probe_ = 0;
+  int64_t num_waits_ = 0;     // steps in a row whose prompts kept drafts away
   bool made_before_ = false;  // the step before made drafts
+  bool looks_ = false;        // and these are to be checked, worth it or not
   bool keeps_rows_ = true;
 };
 

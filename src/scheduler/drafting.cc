@@ -39,7 +39,7 @@ void Scheduler::Impl::size_drafts(StepPlan& plan) {
   for (const Sequence* s : running) {
     if (s->rows_needed() > 1) num_prompt_rows += s->rows_needed();
   }
-  const auto num_starts = std::min<int64_t>(num_waiting, std::ssize(free_slots));
+  const int64_t num_starts = most_starts();
   // Those that start in this step are taken to be like the first.
   if (num_starts > 0) num_prompt_rows += num_starts * first_waiting()->num_known();
   const bool prompts_wait = num_prompt_rows > 0;

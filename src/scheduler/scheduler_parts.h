@@ -106,6 +106,11 @@ struct Scheduler::Impl {
   void enqueue(Sequence& s);
   void dequeue(Sequence& s);
   Sequence* first_waiting() const;
+  // One block more than the known tokens take, so that it does not have to leave at once.
+  int64_t blocks_to_start(const Sequence& s) const;
+  bool is_blocked(const Sequence& s) const;
+  // How many may start in the step being planned, if all were like the first.
+  int64_t most_starts() const;
   void admit_waiting(StepPlan& plan);
   bool admit(Sequence& s, StepPlan& plan);
   StartPoint fork_start(const Sequence& s);

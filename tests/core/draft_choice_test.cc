@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <random>
+#include <tuple>
 #include <vector>
 
 namespace fathom {
@@ -47,6 +49,43 @@ TEST(DraftChoice, WhatIsNoProbabilityDoesNotSurviveAndNeverBreaksTheOrder) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(choose({offer({nan, 1}), offer({0.1f, 7})}, 2), (std::vector<int32_t>{0, 2}));
   EXPECT_EQ(choose({offer({-1, 1})}, 1), (std::vector<int32_t>{1}));
+}
+
+// Hundreds are sorted by other means than a few.
+TEST(DraftChoice, ManyAreInTheSameOrder) {
+  std::mt19937 rng(3);
+  for (const bool has_equals : {false, true}) {
+    struct Draft {
+      float survival;
+      int32_t position;
+      size_t offer;
+    };
+    std::vector<DraftOffer> offers(200);
+    std::vector<Draft> drafts;
+    for (size_t i = 0; i < offers.size(); ++i) {
+      offers[i].num = static_cast<int32_t>(rng() % (kMaxDrafts + 1));
+      float survival = 1;
+      for (int32_t j = 0; j < offers[i].num; ++j) {
+        float& c = offers[i].confidence[static_cast<size_t>(j)];
+        c = has_equals ? static_cast<float>(rng() % 3) / 2
+                       : std::uniform_real_distribution<float>(0, 1)(rng);
+        drafts.push_back({survival *= c, j, i});
+      }
+    }
+    std::sort(drafts.begin(), drafts.end(), [](const Draft& a, const Draft& b) {
+      return std::tuple(-a.survival, a.position, a.offer) <
+             std::tuple(-b.survival, b.position, b.offer);
+    });
+    DraftChooser chooser;
+    const auto ranked = chooser.rank(offers);
+    ASSERT_EQ(ranked.size(), drafts.size());
+    for (size_t i = 0; i < drafts.size(); ++i) ASSERT_EQ(ranked[i], drafts[i].survival) << i;
+    for (const size_t capacity : {size_t{1}, size_t{100}, drafts.size() - 1, drafts.size()}) {
+      std::vector<int32_t> expected(offers.size());
+      for (size_t i = 0; i < capacity; ++i) ++expected[drafts[i].offer];
+      EXPECT_EQ(choose(offers, static_cast<int64_t>(capacity)), expected) << capacity;
+    }
+  }
 }
 
 TEST(DraftChoice, RankingAndChoiceAgreeAtEveryCapacity) {

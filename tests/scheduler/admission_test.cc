@@ -41,6 +41,28 @@ TEST(Admission, AWaitingRequestIsServedHoweverManyBetterOnesArrive) {
   EXPECT_GT(steps, 2 * 20);
 }
 
+// While prompts wait drafts leave half of a step to them; not to one that cannot start.
+TEST(Admission, APromptWithoutBlocksTakesNoRowsFromDrafts) {
+  SchedulerOptions options = small_options();
+  options.step_tokens = 8;
+  options.max_draft = 5;
+  options.draft_verify = DraftVerify::kFixed;
+  Driver d(options);
+  d.add(1, some_ids(8, 1), 60);
+  d.step();
+  d.add(2, some_ids(250, 2), 2);  // all 64 blocks but one
+  for (int i = 0; i < 5; ++i) d.step();
+  EXPECT_EQ(d.scheduler.stats().waiting, 1);
+  EXPECT_EQ(d.last_plan.draft_capacity, 5);
+  d.run();
+  d.add(3, some_ids(8, 3), 60);
+  d.step();
+  d.add(4, some_ids(100, 4), 2);
+  d.step();
+  EXPECT_EQ(d.scheduler.stats().waiting, 0);
+  EXPECT_EQ(d.last_plan.draft_capacity, 3);
+}
+
 TEST(Admission, APromptWaitsUntilItsBlocksAndOneMoreAreFree) {
   SchedulerOptions options = small_options();
   options.num_blocks = 10;

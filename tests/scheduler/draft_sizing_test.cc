@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -258,6 +259,94 @@ TEST(DraftSizing, KeepsRowsOnlyForDraftsThatWillBeMade) {
   }
   EXPECT_GE(rounds, 15);
   EXPECT_LE(rounds, 30);
+}
+
+// Steps of any size that take 10 ms, and rounds that take some.
+StepCosts flat_costs(double round_s) {
+  StepCosts c;
+  for (const int64_t rows : {1, 512}) {
+    c.decodes.push_back({rows, 0.01});
+    c.chunks.push_back({rows, 0.01});
+    c.drafts.push_back({rows, round_s});
+  }
+  return c;
+}
+
+// 256 sequences leave room for as many drafts, of which no second ones: those would not pay for a
+// round, though the 448 that the 64 of now have room for would.
+TEST(DraftSizing, LooksAtTheRoomThatThereWillBe) {
+  DraftSizing sizing({.costs = Machine{0.02, 0.00002, 0.0102, 0}.costs()});
+  const std::vector<DraftOffer> offers(64, offer(5, 0.6f));
+  for (const DraftOffer& o : offers) sizing.add_offer(o);
+  DraftLoad load{.offers = offers, .num_decodes = 64, .num_chunk_rows = 192};
+  load.room = 448;
+  load.num_later = 64;
+  EXPECT_TRUE(sizing.choose(load).keeps_rows);
+  load.num_later = 256;
+  EXPECT_FALSE(sizing.choose(load).keeps_rows);
+}
+
+// The first answer is at its end, which says nothing of the others.
+TEST(DraftSizing, TakesTheLargestNumberOfDraftsForUsual) {
+  DraftSizing sizing({.costs = flat_costs(0.012)});
+  std::vector<DraftOffer> offers(8, offer(5, 0.9f));
+  for (const DraftOffer& o : offers) sizing.add_offer(o);
+  offers[0].num = 1;
+  const DraftLoad load{
+      .offers = offers, .num_decodes = 8, .num_chunk_rows = 16, .num_later = 9, .room = 504};
+  EXPECT_TRUE(sizing.choose(load).keeps_rows);
+}
+
+// Drafts of 64 sequences can pay for a round, those of the one that decodes already cannot.
+TEST(DraftSizing, WhatCanPayIsWhatWillBeDrafted) {
+  DraftSizing sizing({.costs = flat_costs(0.004)});
+  const std::vector<DraftOffer> bad = {offer(5, 0.2f)};
+  for (int i = 0; i < 50; ++i) sizing.add_offer(bad[0]);
+  const DraftLoad load{
+      .offers = bad, .num_decodes = 1, .num_chunk_rows = 511, .num_later = 64, .room = 511};
+  int rounds = 0;
+  for (int i = 0; i < 2000; ++i) rounds += sizing.choose(load).makes_next ? 1 : 0;
+  EXPECT_GE(rounds, 2);
+  EXPECT_LE(rounds, 8);
+}
+
+// Prompts that keep coming make drafts too dear, but how they fare is looked at.
+TEST(DraftSizing, LooksAtDraftsBesidePromptsThatNeverEnd) {
+  DraftSizing sizing({.costs = flat_costs(0.001)});
+  const std::vector<DraftOffer> offers(16, offer(5, 0.5f));
+  for (const DraftOffer& o : offers) sizing.add_offer(o);
+  const DraftLoad load{
+      .offers = offers, .num_decodes = 16, .num_chunk_rows = 496, .num_later = 400, .room = 496};
+  int rounds = 0;
+  bool made = sizing.choose(load).makes_next;
+  for (int i = 0; i < 2000; ++i) {
+    const DraftSize size = sizing.choose(load);
+    if (made) {
+      EXPECT_GE(size.capacity, 3) << i;
+    }
+    made = size.makes_next;
+    rounds += made ? 1 : 0;
+  }
+  EXPECT_EQ(rounds, 3);  // after 256, 512 and 1,024
+}
+
+// Confidences that are no numbers, all sure and all wrong, leave numbers that can be learned on.
+TEST(DraftSizing, ForgetsConfidencesThatWereNoNumbers) {
+  DraftSizing sizing({.costs = kShared.costs()});
+  DraftOffer none = offer(5, std::numeric_limits<float>::quiet_NaN());
+  for (int i = 0; i < 20; ++i) {
+    sizing.add_offer(none);
+    sizing.add_outcome(none, 5, 5);
+    sizing.add_offer(offer(5, 1));
+    sizing.add_outcome(offer(5, 1), 5, 5);
+  }
+  const DraftOffer good = offer(5, 0.9f);
+  for (int i = 0; i < 100; ++i) {
+    sizing.add_offer(good);
+    sizing.add_outcome(good, 5, 5);
+  }
+  EXPECT_NEAR(sizing.usual_confidence(0), 0.9f, 0.1f);
+  EXPECT_EQ(sizing.choose({.offers = std::vector{good}, .num_decodes = 1}).capacity, 5);
 }
 
 }  // namespace
