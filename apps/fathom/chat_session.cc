@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codec/chat_file.h"
+#include "decode_rate.h"
 #include "failure.h"
 #include "interrupt.h"
 #include "option_values.h"
@@ -94,11 +95,12 @@ const codec::ToolCall* first_open_call(const std::vector<codec::InputMessage>& m
 }
 
 void print_statistics(const Answer& answer) {
-  const double decode_s = (answer.e2e_ms() - answer.ttft_ms()) / 1000;
-  const auto after_first = static_cast<double>(answer.token_ids().size()) - 1;
-  std::fprintf(stderr, "[%lld + %zu tokens, first after %.0f ms, %.1f tokens/s]\n",
-               static_cast<long long>(answer.num_prompt_tokens()), answer.token_ids().size(),
-               answer.ttft_ms(), decode_s > 0 ? after_first / decode_s : 0.0);
+  const size_t tokens = answer.token_ids().size();
+  const std::string rate =
+      decode_rate(", ", static_cast<int64_t>(tokens), answer.ttft_ms(), answer.e2e_ms());
+  std::fprintf(stderr, "[%lld + %zu tokens, first after %.0f ms%s]\n",
+               static_cast<long long>(answer.num_prompt_tokens()), tokens, answer.ttft_ms(),
+               rate.c_str());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "answer_loop.h"
 #include "commands.h"
+#include "decode_rate.h"
 #include "failure.h"
 #include "generate_jsonl.h"
 #include "interrupt.h"
@@ -16,23 +17,19 @@ namespace {
 
 void print_stats(const std::vector<std::optional<Answer>>& answers) {
   int64_t tokens = 0;
-  double e2e_ms = 0;
-  double ttft_ms = 0;
+  double first_ms = 0, last_ms = 0;
   for (const std::optional<Answer>& answer : answers) {
-    if (!answer) continue;
+    if (answer->token_ids().empty()) continue;
+    first_ms = tokens == 0 ? answer->ttft_ms() : std::min(first_ms, answer->ttft_ms());
+    last_ms = std::max(last_ms, answer->e2e_ms());
     tokens += static_cast<int64_t>(answer->token_ids().size());
-    e2e_ms = std::max(e2e_ms, answer->e2e_ms());
-    ttft_ms = std::max(ttft_ms, answer->ttft_ms());
   }
   const Answer& first = *answers.front();
-  const double decode_s = (e2e_ms - ttft_ms) / 1000;
-  const auto after_first = static_cast<double>(tokens) - static_cast<double>(answers.size());
-  std::fprintf(stderr,
-               "[prompt %lld tokens, first token after %.0f ms, %lld tokens at %.1f tokens/s, seed "
-               "%llu]\n",
-               static_cast<long long>(first.num_prompt_tokens()), ttft_ms,
-               static_cast<long long>(tokens), decode_s > 0 ? after_first / decode_s : 0.0,
-               static_cast<unsigned long long>(first.seed().value_or(0)));
+  std::fprintf(
+      stderr, "[prompt %lld tokens, first token after %.0f ms, %lld tokens%s, seed %llu]\n",
+      static_cast<long long>(first.num_prompt_tokens()), first_ms, static_cast<long long>(tokens),
+      decode_rate(" at ", tokens, first_ms, last_ms).c_str(),
+      static_cast<unsigned long long>(first.seed().value_or(0)));
 }
 
 // All answers of one question; only the first is shown as it comes.

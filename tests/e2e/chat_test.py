@@ -176,7 +176,7 @@ class TerminalChat(ProgramTest):
         self.send("hi\r")
         self.wait_for("\x1b[2m")
         self.assertTrue(self.wait_for("\x1b[0m").strip())
-        self.wait_for("tokens/s")
+        self.wait_for("first after")
         self.send("/exit\r")
         self.assertEqual(self.process.wait(timeout=10), 0)
 

@@ -1,6 +1,7 @@
 """fathom generate: one question."""
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -15,7 +16,19 @@ class Generate(ProgramTest):
     def test_answers_a_prompt(self):
         done = self.run_program("generate", "--prompt", "4 * 70", *GREEDY)
         self.assertEqual(done.stdout.decode(), "280\n")
-        self.assertIn("tokens/s", done.stderr.decode())
+
+    def test_tells_a_speed_only_where_an_answer_takes_its_time(self):
+        ask = ("generate", "--prompt", "4 * 70", *GREEDY, "--seed", "5")
+        long = self.run_program(*ask, "--ignore-eos", "--max-tokens", "900").stderr.decode()
+        self.assertRegex(long, r"^\[prompt 9 tokens, first token after \d+ ms, 900 tokens at "
+                               r"\d+\.\d tokens/s, seed 5\]\n$")
+        # A step brings all three behind the first one, some microseconds after it where they wait together.
+        short = self.run_program(*ask).stderr.decode()
+        rate = re.fullmatch(r"\[prompt 9 tokens, first token after \d+ ms, 4 tokens(?: at (\S+) tokens/s)?, "
+                            r"seed 5\]\n", short)
+        self.assertTrue(rate, short)
+        self.assertLessEqual(float(rate[1] or 0), 3 / 0.05)
+        self.assertNotIn("tokens/s", self.run_program(*ask, "--max-tokens", "1").stderr.decode())
 
     def test_numerics(self):
         ask = ("generate", "--prompt", "4 * 70", *GREEDY, "--quiet", "--device", "cpu", "--numerics", "int8")

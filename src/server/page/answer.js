@@ -1,5 +1,8 @@
 // Adds the chunks of a streamed chat completion to a message of the API's form, and measures.
 
+// The least time that gives a speed.
+const LEAST_MS = 50;
+
 export class AnswerBuilder {
   constructor(now) {
     this.now = now;  // () => ms
@@ -52,7 +55,8 @@ export class AnswerBuilder {
     if (how) meta.finish = how;
     if (this.first !== null) meta.ttft_ms = this.first - this.begin;
     if (this.message.reasoning_content) meta.thinking_ms = (this.firstText ?? this.last) - this.begin;
-    if (meta.tokens > 1 && this.last > this.first) {
+    // In less time the number would be how late events came (the program has the same).
+    if (meta.tokens > 1 && this.last - this.first >= LEAST_MS) {
       meta.tokens_per_s = (meta.tokens - 1) / ((this.last - this.first) / 1000);
     }
     // A call that was cut off cannot be answered.
