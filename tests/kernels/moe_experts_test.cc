@@ -133,6 +133,9 @@ std::vector<KernelCase<MoeExpertsArgs>> all_cases(Numerics numerics) {
   cases.push_back(make_case({13, 1, 1, 96, 64}));
   cases.push_back(make_case({130, 2, 2, 64, 64}));
   cases.push_back(make_case({520, 4, 2, 64, 32}));
+  // With many experts slabs are larger: one, and two.
+  cases.push_back(make_case({900, 60, 2, 32, 32}));
+  cases.push_back(make_case({2100, 100, 2, 32, 32}));
   // A GPU's tiles of 16 to 128 tokens, rows that fill no tile, and columns that fill no chunk.
   for (const int64_t tokens : {33, 70, 150}) cases.push_back(make_case({tokens, 3, 2, 544, 96}));
   cases.push_back(make_case({300, 2, 1, 160, 224}));

@@ -18,6 +18,14 @@ const ExpertGroup& find_group(std::span<const ExpertGroup> groups, int64_t item,
 
 }  // namespace
 
+int64_t ExpertGroups::slab_tokens(const MoeExpertsArgs& args, int64_t left) {
+  constexpr int64_t kLeast = 512, kMost = 2048, kTokensAnExpert = 48;
+  const int64_t wanted = kTokensAnExpert * args.num_experts / std::max<int64_t>(1, args.k);
+  const int64_t most = std::clamp(wanted, kLeast, kMost);
+  const int64_t slabs = (left + most - 1) / most;  // of the same length
+  return (left + slabs - 1) / slabs;
+}
+
 int64_t ExpertGroups::part_rows(const MoeExpertsArgs& args, int64_t tokens) {
   // As many parts as leave 4 MB of e, cut between the items of a product.
   constexpr int64_t kPartBytes = int64_t{4} << 20;

@@ -62,8 +62,10 @@ class ExpertGroups {
   static constexpr int64_t kMaxPicks = 63;  // args.k
   using Cut = ProductItems (*)(const WeightMatrix& w, int64_t tokens, int num_threads);
 
-  // Tokens whose scratch is there at once.
-  static constexpr int64_t kSlabTokens = 512;
+  // Tokens of the next slab when `left` are left: what scratch is there for at once.  With many
+  // experts it takes more of them: each slab reads and unpacks all weights again, for products of
+  // so few tokens that units wait.
+  static int64_t slab_tokens(const MoeExpertsArgs& args, int64_t left);
 
   // Rows of w2 in a part: e [picks, rows of a part] stays in cache and small.
   static int64_t part_rows(const MoeExpertsArgs& args, int64_t tokens);

@@ -29,8 +29,10 @@ class Experts {
       : args_(args), lanes_(*kernels.lanes), lane_(args, lanes_), int8_(args, kernels) {}
 
   void run() {
-    for (int64_t slab = 0; slab < args_.num_tokens; slab += ExpertGroups::kSlabTokens) {
-      run_slab(slab, std::min(ExpertGroups::kSlabTokens, args_.num_tokens - slab));
+    for (int64_t slab = 0; slab < args_.num_tokens;) {
+      const int64_t tokens = ExpertGroups::slab_tokens(args_, args_.num_tokens - slab);
+      run_slab(slab, tokens);
+      slab += tokens;
     }
   }
 
@@ -40,7 +42,7 @@ class Experts {
     Stream& stream = *args_.stream;
     const bool worth = worth_sharing(tokens * (args_.k + 1) * args_.width * args_.hidden);
     for (int64_t g = 0; g < static_cast<int64_t>(groups_.groups().size());) {
-      const GateRound round = groups_.gate_round(g, Int8Experts::kRoundPicks);
+      const GateRound round = groups_.gate_round(g, Int8Experts::round_picks(tokens));
       int8_.start_round(round.picks);
       share_items(stream, round.end_item - round.first_item, worth,
                   [&](int64_t i, int thread) { run_gate_item(round.first_item + i, thread); });
@@ -78,9 +80,9 @@ class Experts {
     const PickRange integers = {shared_integers ? 0 : tokens, routed_integers ? picks : tokens};
     const PickRange lanes = {shared_integers ? tokens : 0, routed_integers ? tokens : picks};
     Carver carver(args_.stream->scratch(static_cast<size_t>(lane_.bytes(tokens, lanes.size()) +
-                                                            int8_.bytes(integers.size()) +
+                                                            int8_.bytes(tokens, integers.size()) +
                                                             ExpertGroups::bytes(args_, tokens))));
-    groups_.build(args_, slab, tokens, Int8Experts::kRoundPicks,
+    groups_.build(args_, slab, tokens, Int8Experts::round_picks(tokens),
                   args_.numerics == Numerics::kInt8 ? cut_int8_product : cut_by_type, carver);
     lane_.start(groups_, lanes, carver);
     int8_.start(groups_, integers, carver);

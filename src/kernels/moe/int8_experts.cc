@@ -20,8 +20,8 @@ RowForm Int8Experts::form_for(const WeightMatrix& w) const {
   return any_form() == RowForm::kInt8 && is_fp4(w) ? RowForm::kInt8Fp4 : any_form();
 }
 
-int64_t Int8Experts::bytes(int64_t picks) const {
-  return int8_rows_bytes(std::min(picks, kRoundPicks), args_.hidden, any_form()) +
+int64_t Int8Experts::bytes(int64_t tokens, int64_t picks) const {
+  return int8_rows_bytes(std::min(picks, round_picks(tokens)), args_.hidden, any_form()) +
          int8_rows_bytes(picks, args_.width, any_form());
 }
 
@@ -34,7 +34,7 @@ void Int8Experts::start(const ExpertGroups& groups, PickRange picks, Carver& car
     auto* memory = carver.take<std::byte>(int8_rows_bytes(n, cols, any_form()));
     return int8_rows(memory, n, cols, any_form());
   };
-  x_ = rows(std::min(num, kRoundPicks), args_.hidden);
+  x_ = rows(std::min(num, round_picks(groups.tokens())), args_.hidden);
   h_ = rows(num, args_.width);
   // The gate writes the groups of h.
   for (int64_t i = 0; i < num; ++i) clear_padding(h_.from(i), args_.width);
@@ -44,7 +44,7 @@ void Int8Experts::start_round(PickRange picks) {
   round_begin_ = std::max(picks.begin, picks_.begin);
   const int64_t num = std::min(picks.end, picks_.end) - round_begin_;
   if (num <= 0) return;
-  FATHOM_CHECK(num <= kRoundPicks) << "an expert twice in the picks of a token";
+  FATHOM_CHECK(num <= round_picks(groups_->tokens())) << "an expert twice in the picks of a token";
   share_items(*args_.stream, num, worth_sharing(kMacsPerColumn * args_.hidden * num),
               [&](int64_t i, int) {
                 const int64_t pick = round_begin_ + i;

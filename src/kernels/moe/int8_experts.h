@@ -2,6 +2,8 @@
 // fp4 in numerics `reference`.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/linear/int8_product.h"
 #include "kernels/moe/expert_groups.h"
 
@@ -9,17 +11,17 @@ namespace fathom::kernels {
 
 // Of one slab of tokens.  x is rounded once a pick, not once a token, so that the rows of an expert
 // lie side by side: 1 % of the time of a prefill.  All routed experts have the formats of the
-// first.  At release size and 512 tokens in `int8`: 5 MB for x, 9 MB for h; `reference`: 13 and 24.
+// first.  At release size and 512 tokens in `int8`: 5 MB for x, 9 MB for h; `reference`: 13 and 24;
+// at 2,048 tokens 11 and 35, 33 and 97.
 class Int8Experts {
  public:
-  // Picks whose x is there at once.  A group has at most one a token.
-  static constexpr int64_t kRoundPicks = 768;
-  static_assert(kRoundPicks >= ExpertGroups::kSlabTokens);
+  // Picks of a slab of `tokens` tokens whose x is there at once.  A group has at most one a token.
+  static int64_t round_picks(int64_t tokens) { return std::max<int64_t>(768, tokens); }
 
   Int8Experts(const MoeExpertsArgs& args, const Int8Kernels& kernels);
 
-  // Memory of a slab of which `picks` are this object's.
-  int64_t bytes(int64_t picks) const;
+  // Memory of a slab of `tokens` tokens of which `picks` picks are this object's.
+  int64_t bytes(int64_t tokens, int64_t picks) const;
   // Takes it; the groups' picks in `picks` are this object's.
   void start(const ExpertGroups& groups, PickRange picks, Carver& carver);
   // Rounds x of what is this object's of `picks`, a round of gates.
