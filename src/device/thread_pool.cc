@@ -1,5 +1,9 @@
 #include "device/thread_pool.h"
 
+#include <sys/resource.h>
+
+#include <chrono>
+
 #include "base/check.h"
 
 namespace fathom {
@@ -12,7 +16,14 @@ constexpr int kSpinsBeforeSleep = 4000;
 // it.
 constexpr int kSpinsBeforeYield = 20000;
 
+// Three threads without one lose more than a neighbour takes.
+constexpr int kLeastWatchedThreads = 4;
+
 thread_local bool inside_item = false;
+
+int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
 void pause_cpu() {
 #if defined(__x86_64__)
@@ -22,15 +33,26 @@ void pause_cpu() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_threads) {
+int64_t involuntary_switches() {
+  rusage use{};
+  return getrusage(RUSAGE_SELF, &use) == 0 ? use.ru_nivcsw : 0;
+}
+
+ThreadPool::ThreadPool(int num_threads, int64_t (*switches)())
+    : watches_(num_threads >= kLeastWatchedThreads), switches_(switches) {
   FATHOM_CHECK(num_threads >= 1) << num_threads;
-  for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
+  for (int i = 1; i < num_threads; ++i) {
+    const bool may_rest = watches_ && i + 1 == num_threads;
+    workers_.emplace_back([this, i, may_rest] { worker_loop(i, may_rest); });
+  }
 }
 
 ThreadPool::~ThreadPool() {
   stop_.store(true);
   loops_started_.fetch_add(1);
   loops_started_.notify_all();
+  last_rests_.store(false);
+  last_rests_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -40,6 +62,7 @@ void ThreadPool::run(int64_t num_items, void* context, ItemFn fn) {
     for (int64_t i = 0; i < num_items; ++i) fn(context, i, 0);
     return;
   }
+  if (watches_) look_for_neighbour();
   num_items_.store(num_items, std::memory_order_relaxed);
   context_.store(context, std::memory_order_relaxed);
   fn_.store(fn, std::memory_order_relaxed);
@@ -57,6 +80,15 @@ void ThreadPool::run(int64_t num_items, void* context, ItemFn fn) {
       std::this_thread::yield();
     }
   }
+}
+
+void ThreadPool::look_for_neighbour() {
+  const int64_t now = now_ns();
+  if (watch_.is_due(now)) watch_.look(now, switches_());
+  const bool rests = watch_.rests(now);
+  if (rests == last_rests_.load(std::memory_order_relaxed)) return;
+  last_rests_.store(rests, std::memory_order_seq_cst);
+  if (!rests) last_rests_.notify_all();
 }
 
 // Takes and runs items until none is left; false if there was none at all.
@@ -81,8 +113,9 @@ bool ThreadPool::work(int thread) {
   return done > 0;
 }
 
-void ThreadPool::worker_loop(int thread) {
+void ThreadPool::worker_loop(int thread, bool may_rest) {
   while (true) {
+    if (may_rest) last_rests_.wait(true);
     const uint32_t seen = loops_started_.load(std::memory_order_seq_cst);
     if (stop_.load(std::memory_order_seq_cst)) return;
     int spins = 0;

@@ -3,7 +3,8 @@
 // parallel_for cuts a loop into items and hands them out one by one, so a thread that the system
 // takes away holds up one item, not a fixed share; the caller works too and waits only for items
 // somebody has taken, never for threads to arrive.  Which thread runs an item is not fixed: items
-// must not depend on it.
+// must not depend on it.  A pool of four and more threads leaves its last one out for a while when
+// another program wants a core (neighbour_watch.h).
 //
 // Thread: one thread at a time calls parallel_for; items run on all.  A loop inside an item runs
 // inline.
@@ -15,12 +16,16 @@
 #include <thread>
 #include <vector>
 
+#include "device/neighbour_watch.h"
+
 namespace fathom {
+
+int64_t involuntary_switches();
 
 class ThreadPool {
  public:
-  // `num_threads` >= 1 counts the caller.
-  explicit ThreadPool(int num_threads);
+  // `num_threads` >= 1 counts the caller.  `switches`: involuntary ones of the process so far.
+  explicit ThreadPool(int num_threads, int64_t (*switches)() = involuntary_switches);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -40,7 +45,9 @@ class ThreadPool {
   using ItemFn = void (*)(void* context, int64_t item, int thread);
   void run(int64_t num_items, void* context, ItemFn fn);
   bool work(int thread);
-  void worker_loop(int thread);
+  void worker_loop(int thread, bool may_rest);
+  // Sends the last worker to rest or wakes it.
+  void look_for_neighbour();
 
   // What one thread writes while others read or write something else lies on lines of its own: with
   // 16 threads, moving a line from core to core is most of what an item costs.
@@ -53,12 +60,17 @@ class ThreadPool {
   alignas(kLine) std::atomic<int64_t> num_items_{0};
   std::atomic<void*> context_{nullptr};
   std::atomic<ItemFn> fn_{nullptr};
+  std::atomic<bool> last_rests_{false};  // the last worker takes no items
   // A thread adds what it did when it finds no item left.
   alignas(kLine) std::atomic<int64_t> num_done_{0};
   // For who sleeps.
   alignas(kLine) std::atomic<uint32_t> loops_started_{0};
   std::atomic<int> num_sleeping_{0};
   std::atomic<bool> stop_{false};
+  // The caller's.
+  const bool watches_;
+  int64_t (*const switches_)();
+  NeighbourWatch watch_;
   std::vector<std::thread> workers_;
 };
 
