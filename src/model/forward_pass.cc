@@ -201,10 +201,10 @@ int64_t ForwardPass::gather_head_rows(const Batch& batch, const RowSet& rows, Bf
   float* head_pre = ws_.head_pre.get(n * c_.hc_mult);
   stream_copies_.clear();
   int64_t to = 0;
+  auto run = rows.runs.begin();  // in the order of the segments
   for (const Segment& s : batch.segments) {
     if (s.num_logits == 0) continue;
-    const auto run = std::find_if(rows.runs.begin(), rows.runs.end(),
-                                  [&](const Run& r) { return r.state == s.state; });
+    while (run != rows.runs.end() && run->state != s.state) ++run;
     const int64_t end = s.start + s.num_rows;
     FATHOM_CHECK(run != rows.runs.end() && end - s.num_logits >= run->start)
         << "no decoder row for " << s.num_logits << " logits of [" << s.start << ", " << end
