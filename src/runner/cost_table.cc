@@ -12,7 +12,7 @@
 namespace fathom::runner {
 namespace {
 
-constexpr const char* kFirstLine = "fathom cost table 4: kind context rows seconds";
+constexpr const char* kFirstLine = "fathom cost table 5: kind context rows seconds";
 constexpr double kBusy = 0.5, kMuchLess = 3;  // loads
 constexpr size_t kMostPoints = 512;
 

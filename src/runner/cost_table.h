@@ -22,10 +22,10 @@ struct CostMeasurement {
 
 // Runs steps of prompts (1, 2, 4 ... max_rows rows of one in slot 0), then steps of one to
 // num_slots sequences that decode, without drafts and with, at contexts from short to long, each
-// three times after one that does not count (once where steps are slow), and takes the best.  What
-// the budget does not reach is left out, and all decodes where it does not reach max_draft drafts.
-// No step may be in flight; the slots' sequences are gone afterwards. Errors: those of a step;
-// kInvalidArgument if not one block can be used.
+// three or seven times after one that does not count (once where steps are slow), and takes the
+// best.  What the budget does not reach is left out, and all decodes where it does not reach
+// max_draft drafts.  No step may be in flight; the slots' sequences are gone afterwards. Errors:
+// those of a step; kInvalidArgument if not one block can be used.
 Result<StepCosts> measure_costs(Executor& executor, const CostMeasurement& measurement);
 
 // A table and the load of its machine just before it was measured: threads that ran or waited, a
