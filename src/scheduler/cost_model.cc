@@ -17,6 +17,8 @@ constexpr double kQuickFade = 0.9;
 // Before sizes can be told apart; a step within so much of the mean size tells nothing of a slope.
 constexpr int64_t kLeastSteps = 4;
 constexpr double kLeastSpread = 1e-3, kSameSize = 0.1;
+// Of a row, in steps.
+constexpr double kLeastSlope = 1e-9;
 
 }  // namespace
 
@@ -102,12 +104,13 @@ double CostModel::table_seconds(double num_rows, double context) const {
 
 std::optional<CostModel::Line> CostModel::line() const {
   if (num_steps_ == 0) return std::nullopt;
-  // Steps of one size say nothing of the slope; then all cost is taken to be the rows'. A line
-  // through the origin also stands in where the noise gives one that falls.
+  // Steps of one size say nothing of the slope; then all cost is taken to be the rows'. Where the
+  // noise gives a line that falls, rows cost nothing that can be seen.
   const Line through_origin{0, y_ / x_};
   if (xx_ == 0) return through_origin;
   const double slope = xy_ / xx_, fixed = y_ - slope * x_;
-  if (slope <= 0 || fixed < 0) return through_origin;
+  if (fixed < 0) return through_origin;
+  if (slope <= kLeastSlope * y_) return Line{y_, kLeastSlope * y_};
   return Line{fixed, slope};
 }
 

@@ -212,12 +212,15 @@ bool DraftSizing::can_pay(const Weighed& load, double plain) const {
   return false;
 }
 
-// Before costs are known: plain steps, and now and then one with a few drafts.
+// Before costs are known: plain steps, and now and then one with a few drafts. Nothing is learned
+// beside prompts.
 DraftSize DraftSizing::trial(const DraftLoad& load, int64_t num_drafts) {
-  const bool checks = made_before_;
-  made_before_ = !checks && num_steps_ % kFirstTrials == 1;
+  const bool checks = made_before_, has_prompts = load.num_chunk_rows > 0;
+  num_waits_ = has_prompts ? num_waits_ + 1 : 0;
+  made_before_ = !checks && !has_prompts && num_steps_ % kFirstTrials == 1;
   const int64_t few = std::max(load.num_decodes / kTrialShare, kLeastTrial);
-  return {checks ? std::min(few, num_drafts) : 0, made_before_, true};
+  keeps_rows_ = num_waits_ <= kPatience;
+  return {checks && !has_prompts ? std::min(few, num_drafts) : 0, made_before_, keeps_rows_};
 }
 
 // While drafts do not pay: rarely some, from a window that was filled for them.
