@@ -9,11 +9,11 @@
 namespace fathom {
 namespace {
 
-// About 20 us: longer than the gaps between the loops of one forward pass, short beside a time
-// slice.
+// 20 to 200 us (a pause takes 10 to 140 cycles): longer than the gaps between the loops of one
+// forward pass, short beside a time slice.
 constexpr int kSpinsBeforeSleep = 4000;
-// A waiting caller gives its core away after about 100 us, in case the thread it waits for needs
-// it.
+// A waiting caller gives its core away after five times as long, in case the thread it waits for
+// needs it.
 constexpr int kSpinsBeforeYield = 20000;
 
 // Three threads without one lose more than a neighbour takes.
