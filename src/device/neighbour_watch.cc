@@ -6,9 +6,9 @@ namespace fathom {
 
 void NeighbourWatch::look(int64_t now_ns, int64_t switches) {
   const int64_t length_ns = now_ns - window_start_ns_;
-  const bool is_busy = (switches - window_switches_) * 1000 * kMs > kBusyPerSecond * length_ns;
   // A pool that ran no loop for a while says nothing.
   if (length_ns < 3 * kWindowNs) {
+    const bool is_busy = (switches - window_switches_) * 1000 * kMs > kBusyPerSecond * length_ns;
     if (rest_window_ > 0) {
       if (rest_window_ > 1) rest_balance_ += is_busy ? -1 : 1;
     } else if (is_busy && now_ns >= awake_until_ns_) {

@@ -181,8 +181,8 @@ class Measurement {
 
  private:
   // Whether a size that takes twice as long as the last one stays below `budget_s`.
-  bool has_time(double budget_s, double last_s) const {
-    return spent_ + 2 * (runs_of(last_s) + 1) * last_s <= budget_s;
+  bool has_time(double budget_s, double last_s, int runs) const {
+    return spent_ + 2 * (runs + 1) * last_s <= budget_s;
   }
   bool fits(int64_t context) const {
     const int64_t num_blocks = context / m_.block_tokens + m_.num_slots * Decodes::own_blocks(m_);
@@ -192,7 +192,8 @@ class Measurement {
   Status measure_chunks() {
     const int64_t most = std::min(m_.max_rows, int64_t{m_.num_blocks} * m_.block_tokens);
     double best = 0;
-    for (int64_t rows = 1; has_time(m_.budget_s / 2, best); rows = std::min(2 * rows, most)) {
+    for (int64_t rows = 1; has_time(m_.budget_s / 2, best, runs_of(best));
+         rows = std::min(2 * rows, most)) {
       const StepPlan plan = prompt_plan(rows, m_);
       const int runs = runs_of(best);
       best = std::numeric_limits<double>::infinity();
@@ -222,8 +223,9 @@ class Measurement {
     const bool is_first = costs_.decodes.empty();
     CostTable curve;
     double last_s = is_first ? 0 : costs_.decodes.front().seconds;
-    for (size_t i = 0; i < sizes->size() && has_time(m_.budget_s, last_s); ++i) {
+    for (size_t i = 0; i < sizes->size(); ++i) {
       const Size size = (*sizes)[i];
+      if (!has_time(m_.budget_s, last_s, size.runs(last_s))) break;
       double seconds = 0, draft_seconds = 0;
       bool is_right = true;
       FATHOM_TRY(

@@ -67,8 +67,6 @@ void DraftSizing::add_offer(const DraftOffer& offer) {
   }
 }
 
-// Of one answer a few drafts say little: chance alone would have them paused.  Where the latest
-// ones are no chance the text has changed: then they count as much as all before.
 void DraftSizing::add_outcome(const DraftOffer& offered, int32_t num_verified,
                               int32_t num_accepted) {
   double survival = 1, expected = 0, of_squares = 0;
@@ -79,21 +77,27 @@ void DraftSizing::add_outcome(const DraftOffer& offered, int32_t num_verified,
     expected += survival;
     of_squares += (2 * i + 1) * survival;
   }
-  const double fade = std::pow(kFade, num);
-  const auto add = [&](Outcomes& sums, double sum_fade) {
-    sums.fade(sum_fade);
-    sums.expected += expected;
-    sums.accepted += std::min(num_accepted, num);
-    sums.variance += std::max(0.0, of_squares - expected * expected);
-  };
-  add(outcomes_, fade);
-  add(latest_, kLatestFade);
+  num_new_ += num;
+  new_.expected += expected;
+  new_.accepted += std::min(num_accepted, num);
+  new_.variance += std::max(0.0, of_squares - expected * expected);
+}
+
+// Of one answer a few drafts say little: chance alone would have them paused.  Where the latest
+// ones are no chance the text has changed: then they count as much as all before.  All outcomes of
+// a step are one, or the sequences that come last in a step would decide for all.
+void DraftSizing::learn_outcomes() {
+  if (num_new_ == 0) return;
+  outcomes_.fade(std::pow(kFade, num_new_));
+  outcomes_.add(new_);
+  latest_.fade(kLatestFade);
+  latest_.add(new_);
+  new_ = {};
+  num_new_ = 0;
   const double most = kMostChance * std::sqrt(latest_.variance + 1);
   if (std::abs(latest_.accepted - correction() * latest_.expected) <= most) return;
-  outcomes_.fade(outcomes_.expected > 0 ? latest_.expected / outcomes_.expected : 0);
-  outcomes_.expected += latest_.expected;
-  outcomes_.accepted += latest_.accepted;
-  outcomes_.variance += latest_.variance;
+  outcomes_.fade(std::min(1.0, latest_.expected / std::max(outcomes_.expected, 1e-9)));
+  outcomes_.add(latest_);
 }
 
 // In doubt more: drafts that are given up wrongly are missed for long, others are noticed soon.
@@ -109,6 +113,12 @@ void DraftSizing::add_step(const DraftStep& step) {
   if (!step.has_chunks && num_added_++ > 0) {
     decodes_.add(step.num_rows, step.seconds, step.context);
   }
+}
+
+void DraftSizing::Outcomes::add(const Outcomes& more) {
+  expected += more.expected;
+  accepted += more.accepted;
+  variance += more.variance;
 }
 
 void DraftSizing::Outcomes::fade(double share) {
@@ -234,6 +244,7 @@ DraftSize DraftSizing::probe(const DraftLoad& load, int64_t capacity, bool may_p
     // What is known gets old; what is seen now must be able to change it.
     usual_weight_ *= kLookFade;
     outcomes_.fade(kLookFade);
+    latest_.fade(kLookFade);
   }
   keeps_rows_ = makes || (may_pay && since_probe_ + options_.window >= probe_every_);
   return {size.capacity, makes, keeps_rows_};
@@ -249,10 +260,17 @@ DraftSize DraftSizing::check(const DraftLoad& load, int64_t capacity, bool makes
 
 DraftSize DraftSizing::choose(const DraftLoad& load) {
   if (options_.fixed) return {};
+  learn_outcomes();
   const bool knows_costs = decodes_.knows_sizes() && rounds_.seconds(1).has_value();
   if (load.offers.empty()) {
     const bool makes = knows_costs && !is_paused_;
     made_before_ |= makes;
+    if (!is_paused_) {
+      // Nobody waits for these prompts: what they fill windows with, their answers are drafted
+      // from.
+      num_waits_ = 0;
+      keeps_rows_ = true;
+    }
     return {0, makes, keeps_rows_};
   }
   ++num_steps_;

@@ -62,6 +62,8 @@ class DraftSizing {
   DraftSize choose(const DraftLoad& load);
   // What to expect of a draft that nothing is known of yet.
   float usual_confidence(int32_t position) const;
+  // What came of drafts by what their confidences promised.
+  double correction() const;
 
   // Drafts that were made, and what became of those that were checked.
   void add_offer(const DraftOffer& offer);
@@ -104,14 +106,16 @@ class DraftSizing {
   // Fading sums: survivals of checked drafts, how many did, and the variance of that.
   struct Outcomes {
     double expected = 0, accepted = 0, variance = 0;
+    void add(const Outcomes& more);
     void fade(double share);
   };
-  double correction() const;  // of expectations, by outcomes
-  Outcomes outcomes_, latest_;
-  int64_t num_steps_ = 0;   // with offers
-  int64_t num_added_ = 0;   // that ran, without prompts
-  bool is_paused_ = false;  // drafts would not pay
-  int64_t num_offers_ = 0;  // sequences that drafts were made for
+  void learn_outcomes();
+  Outcomes outcomes_, latest_, new_;  // new: since the last step was sized
+  int32_t num_new_ = 0;               // drafts
+  int64_t num_steps_ = 0;             // with offers
+  int64_t num_added_ = 0;             // that ran, without prompts
+  bool is_paused_ = false;            // drafts would not pay
+  int64_t num_offers_ = 0;            // sequences that drafts were made for
   int64_t probe_every_ = 0, since_probe_ = 0;
   int64_t num_waits_ = 0;     // steps in a row whose prompts kept drafts away
   bool made_before_ = false;  // the step before made drafts

@@ -16,6 +16,8 @@ TEST(HugePages, AreAskedForWhereTheRangeHasWholeOnes) {
   ASSERT_NE(mapped, MAP_FAILED);
   auto* data = static_cast<std::byte*>(mapped);
   if (!harness::wants_huge_pages(data)) GTEST_SKIP() << "skipped: this kernel does not say";
+  if (madvise(data, 4096, MADV_HUGEPAGE) != 0) GTEST_SKIP() << "skipped: this kernel has none";
+  madvise(data, 4096, MADV_NOHUGEPAGE);
   prefer_huge_pages({data + kMiB, 1 * kMiB + 1});  // has none, wherever it lies
   prefer_huge_pages({});
   EXPECT_FALSE(*harness::wants_huge_pages(data + kMiB));

@@ -349,5 +349,44 @@ TEST(DraftSizing, ForgetsConfidencesThatWereNoNumbers) {
   EXPECT_EQ(sizing.choose({.offers = std::vector{good}, .num_decodes = 1}).capacity, 5);
 }
 
+// 256 sequences of two kinds, whose drafts pay together: it does not matter who comes last.
+TEST(DraftSizing, TheOrderOfSequencesDoesNotDecide) {
+  for (const bool good_first : {true, false}) {
+    DraftSizing sizing({.costs = Machine{0.004, 0.000001, 0.0005, 0}.costs()});
+    std::mt19937_64 rng(1);
+    std::uniform_real_distribution<double> uniform(0, 1);
+    const std::vector<DraftOffer> offers(256, offer(5, 0.8f));
+    for (int step = 0; step < 300; ++step) {
+      for (size_t i = 0; i < offers.size(); ++i) {
+        const double chance = (i < 128) == good_first ? 0.8 : 0.3;
+        int32_t accepted = 0;
+        while (accepted < 5 && uniform(rng) < chance) ++accepted;
+        sizing.add_offer(offers[i]);
+        sizing.add_outcome(offers[i], 5, accepted);
+      }
+      const DraftSize size = sizing.choose({.offers = offers, .num_decodes = 256});
+      EXPECT_TRUE(size.makes_next) << step;
+    }
+    // As sure as they say, times 0.58.
+    EXPECT_NEAR(sizing.correction(), 0.58, 0.06) << good_first;
+  }
+}
+
+// Behind prompts that kept drafts away come some that nobody decodes beside.
+TEST(DraftSizing, PromptsAloneFillTheWindowsOfTheirDrafts) {
+  DraftSizing sizing({.costs = flat_costs(0.001)});
+  const std::vector<DraftOffer> offers(16, offer(5, 0.5f));
+  for (const DraftOffer& o : offers) sizing.add_offer(o);
+  const DraftLoad load{
+      .offers = offers, .num_decodes = 16, .num_chunk_rows = 496, .num_later = 400, .room = 496};
+  bool kept = true;
+  for (int i = 0; i < 100; ++i) kept = sizing.choose(load).keeps_rows;
+  EXPECT_FALSE(kept);
+  const DraftSize alone =
+      sizing.choose({.offers = {}, .num_chunk_rows = 512, .num_later = 1, .room = 512});
+  EXPECT_TRUE(alone.makes_next);
+  EXPECT_TRUE(alone.keeps_rows);
+}
+
 }  // namespace
 }  // namespace fathom::scheduler
