@@ -53,12 +53,16 @@ double seconds_of(const std::function<void()>& call) {
 // A CPU's forward has no errors.
 void must(const Status& status) { FATHOM_CHECK(status.ok()) << status.to_string(); }
 
-// Calls until both limits are met; all times, ascending.
-std::vector<double> repeat(const std::function<void()>& call) {
+// Calls until both limits are met; all times, ascending.  `prepare` comes before each call and is
+// not timed.
+std::vector<double> repeat(
+    const std::function<void()>& call, const std::function<void()>& prepare = [] {}) {
+  prepare();
   call();
   std::vector<double> times;
   double total = 0;
   while (total < kMinSeconds || times.size() < kMinCalls) {
+    prepare();
     times.push_back(seconds_of(call));
     total += times.back();
   }
@@ -92,9 +96,13 @@ class Bench {
   BenchRow decode(int batch) {
     max_states_ = std::max<int64_t>(max_states_, batch);
     std::vector<std::unique_ptr<runner::Sequence>> sequences;
-    for (int b = 0; b < batch; ++b) sequences.push_back(prompt_sequence());
     ExpertCounter counter;
     size_t calls = 0;
+    const auto prepare = [&] {
+      if (static_cast<int64_t>(calls) % calls_of_a_prompt(1) != 0) return;
+      sequences.clear();
+      for (int b = 0; b < batch; ++b) sequences.push_back(prompt_sequence());
+    };
     const auto call = [&] {
       model::Batch step;
       for (auto& s : sequences) {
@@ -105,7 +113,7 @@ class Bench {
       for (auto& s : sequences) s->advance(1);
       ++calls;
     };
-    const auto times = repeat(call);
+    const auto times = repeat(call, prepare);
     const Work work = bench::decode_work(config(), batch, kDecodeContext,
                                          counter.total / static_cast<int64_t>(calls));
     return row("decode.layers.b" + std::to_string(batch), times, work, batch, call);
@@ -113,16 +121,21 @@ class Bench {
 
   // The newest token of one sequence and rows - 1 drafts, all accepted, through all layers.
   BenchRow verify(int rows) {
-    const auto s = prompt_sequence(/*keep_draft_rows=*/true);
+    std::unique_ptr<runner::Sequence> s;
     ExpertCounter counter;
     size_t calls = 0;
+    const auto prepare = [&] {
+      if (static_cast<int64_t>(calls) % calls_of_a_prompt(rows) != 0) return;
+      s.reset();
+      s = prompt_sequence(/*keep_draft_rows=*/true);
+    };
     const auto call = [&] {
       for (int i = 0; i < rows; ++i) s->append(random_id());
       must(loaded_.model->forward({{s->next_segment(rows, 0)}, true}, {}, &counter));
       s->advance(rows);
       ++calls;
     };
-    const auto times = repeat(call);
+    const auto times = repeat(call, prepare);
     const Work work = bench::decode_work(config(), rows, kDecodeContext,
                                          counter.total / static_cast<int64_t>(calls));
     return row("verify.layers.b" + std::to_string(rows), times, work, rows, call);
@@ -206,6 +219,10 @@ class Bench {
 
  private:
   const model::ModelConfig& config() const { return loaded_.model->config(); }
+  // Before it has no room left, less one, for the step that is looked at by operation.
+  int64_t calls_of_a_prompt(int64_t rows) const {
+    return (decode_room(*loaded_.model) - kDecodeContext) / rows - 1;
+  }
   int32_t random_id() {
     return static_cast<int32_t>(random_() % static_cast<uint64_t>(config().vocab_size));
   }
@@ -264,7 +281,9 @@ Result<runner::LoadedModel> make_model(const BenchOptions& options, const Kernel
                                  .probe = probe};
   if (options.shape == "demo" || !options.engine.model.empty()) {
     FATHOM_ASSIGN(const std::filesystem::path dir, find_model(options.engine.model));
-    return runner::load_model(dir, load);
+    // The release has no file of Engram classes; which one a token has does not matter here.
+    FATHOM_ASSIGN(const model::ModelConfig config, model::load_config(dir));
+    return runner::load_model(dir, load, model::modulo_class_map(config));
   }
   FATHOM_ASSIGN(model::ModelConfig config,
                 model::release_slice(options.layers, options.experts, kEngramRows,
@@ -300,6 +319,11 @@ std::vector<int> batch_sizes(const BenchOptions& options) {
 // Address space only: blocks cost memory when they are used.
 Result<int64_t> blocks_needed(const BenchOptions& options, const model::Model& model) {
   const int64_t context = model.config().max_position_embeddings;
+  const int64_t least = 2 * kDecodeContext;  // or prompts would take most of the time
+  if (options.kind != "prefill" && context < least) {
+    return wrong_use("bench " + options.kind + ": the model's context is " +
+                     std::to_string(context) + " tokens, and this needs " + std::to_string(least));
+  }
   int64_t blocks = 1;
   for (const int n : prompt_lengths(options)) {
     if (n > context) {

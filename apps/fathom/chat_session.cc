@@ -97,7 +97,7 @@ const codec::ToolCall* first_open_call(const std::vector<codec::InputMessage>& m
 void print_statistics(const Answer& answer) {
   const size_t tokens = answer.token_ids().size();
   const std::string rate =
-      decode_rate(", ", static_cast<int64_t>(tokens), answer.ttft_ms(), answer.e2e_ms());
+      decode_rate(", ", static_cast<int64_t>(tokens) - 1, answer.ttft_ms(), answer.e2e_ms());
   std::fprintf(stderr, "[%lld + %zu tokens, first after %.0f ms%s]\n",
                static_cast<long long>(answer.num_prompt_tokens()), tokens, answer.ttft_ms(),
                rate.c_str());

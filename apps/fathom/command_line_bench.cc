@@ -97,18 +97,18 @@ Examples:
                      o->kind = value;
                    })
       .require();
-  app.add("--shape", "NAME", "release or demo (decode, prefill; default release)",
+  app.add("--shape", "NAME", "release or demo (decode, draft, prefill; default release)",
           [o](const std::string& value) {
             if (value != "release" && value != "demo") {
               throw bad_value("--shape", value, "release or demo");
             }
             o->shape = value;
           });
-  add_int<int>(app, "--layers", &o->layers, 4, 64, "layers (decode, prefill; default 4)");
+  add_int<int>(app, "--layers", &o->layers, 4, 64, "layers (decode, draft, prefill; default 4)");
   add_int<int>(app, "--experts", &o->experts, 6, 512,
-               "routed experts a layer (decode, prefill; default 32)");
+               "routed experts a layer (decode, draft, prefill; default 32)");
   app.add_flag("--profile", &o->profile,
-               "time, bytes and operations of one more step by operation (decode, prefill)");
+               "time, bytes and operations of one more step by operation (decode, draft, prefill)");
   add_numbers(app, "--tokens", &o->tokens, 1 << 20, "prompt length (not decode, agent)");
   add_numbers(app, "--batch", &o->batches, 1024, "sequences at a time (not prefill, agent)");
   add_numbers(app, "--concurrency", &o->concurrency, 1024, "prompts at a time (sweep)");

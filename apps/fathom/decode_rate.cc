@@ -10,11 +10,11 @@ constexpr double kLeastMs = 50;
 
 }  // namespace
 
-std::string decode_rate(const char* lead, int64_t num_tokens, double first_ms, double last_ms) {
-  if (num_tokens < 2 || last_ms - first_ms < kLeastMs) return "";
+std::string decode_rate(const char* lead, int64_t num_behind, double first_ms, double last_ms) {
+  if (num_behind < 1 || last_ms - first_ms < kLeastMs) return "";
   char rate[48];
   std::snprintf(rate, sizeof rate, "%.1f tokens/s",
-                static_cast<double>(num_tokens - 1) / (last_ms - first_ms) * 1000);
+                static_cast<double>(num_behind) / (last_ms - first_ms) * 1000);
   return std::string(lead) + rate;
 }
 

@@ -16,19 +16,20 @@ namespace fathom::app {
 namespace {
 
 void print_stats(const std::vector<std::optional<Answer>>& answers) {
-  int64_t tokens = 0;
+  int64_t tokens = 0, behind = 0;
   double first_ms = 0, last_ms = 0;
   for (const std::optional<Answer>& answer : answers) {
     if (answer->token_ids().empty()) continue;
     first_ms = tokens == 0 ? answer->ttft_ms() : std::min(first_ms, answer->ttft_ms());
     last_ms = std::max(last_ms, answer->e2e_ms());
     tokens += static_cast<int64_t>(answer->token_ids().size());
+    behind += static_cast<int64_t>(answer->token_ids().size()) - 1;
   }
   const Answer& first = *answers.front();
   std::fprintf(
       stderr, "[prompt %lld tokens, first token after %.0f ms, %lld tokens%s, seed %llu]\n",
       static_cast<long long>(first.num_prompt_tokens()), first_ms, static_cast<long long>(tokens),
-      decode_rate(" at ", tokens, first_ms, last_ms).c_str(),
+      decode_rate(" at ", behind, first_ms, last_ms).c_str(),
       static_cast<unsigned long long>(first.seed().value_or(0)));
 }
 

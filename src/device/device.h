@@ -138,8 +138,8 @@ struct CudaOptions {
   int64_t budget_bytes = 0;  // of device memory; 0: nine tenths of what is free
 };
 // kUnimplemented: not in this build, or a GPU of another generation; kNotFound: no GPU or no
-// driver; kFailedPrecondition: the driver is too old; kResourceExhausted: less memory than the
-// budget.
+// driver; kFailedPrecondition: the driver is too old, or the GPU did not open (taken or broken);
+// kResourceExhausted: less memory than the budget.
 Result<std::unique_ptr<Device>> open_cuda_device(const CudaOptions& options);
 
 }  // namespace fathom

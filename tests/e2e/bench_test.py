@@ -121,6 +121,25 @@ class Bench(ProgramTest):
         self.assertLess(on["computed_tokens"], off["computed_tokens"])
         self.assertEqual((report["setup"]["conversations"], report["setup"]["turns"]), (2, 4))
 
+    def test_layers_of_a_checkpoint_as_it_is_released(self):
+        # No file of Engram classes, and so little room that decoding has to begin again.
+        model = self.demo_of_context(600)
+        report, rows = self.bench("decode", "--model", model, "--batch", "1", "--threads", "1")
+        self.assertEqual(report["setup"]["shape"], str(model))
+        self.assertGreater(rows["decode.layers.b1"]["calls"], 400)
+        self.fails(2, "bench", "draft", "--model", self.demo_of_context(400), says=("400 tokens", "512"))
+
+    def demo_of_context(self, tokens):
+        model = self.folder / f"context_{tokens}"
+        model.mkdir()
+        for file in (program.settings.root / "models/demo").iterdir():
+            if file.name not in ("engram_map.bin", "config.json"):
+                (model / file.name).symlink_to(file)
+        config = json.loads((program.settings.root / "models/demo/config.json").read_text())
+        config["text_config"]["max_position_embeddings"] = tokens
+        (model / "config.json").write_text(json.dumps(config))
+        return model
+
     def test_profile_by_operation(self):
         report, rows = self.bench("decode", "--shape", "demo", "--batch", "1", "--profile", "--numerics", "int8",
                                   "--isa", "plain", "--threads", "1")
