@@ -19,6 +19,8 @@ constexpr int64_t kLeastSteps = 4;
 constexpr double kLeastSpread = 1e-3, kSameSize = 0.1;
 // Of a row, in steps.
 constexpr double kLeastSlope = 1e-9;
+// Of time in proportion to rows: of a flatter line noise alone would make no rows or all of them.
+constexpr double kLeastShare = 0.25;
 
 }  // namespace
 
@@ -133,7 +135,8 @@ std::optional<int64_t> CostModel::max_rows(double target_s) const {
   } else {
     const std::optional<Line> l = line();
     if (!l) return std::nullopt;
-    rows = (target_s - l->fixed) / l->per_row;
+    // From the latest size on. Where that falls short of the target the next steps go further.
+    rows = x_ + (target_s - y_) / std::max(l->per_row, kLeastShare * y_ / x_);
   }
   return static_cast<int64_t>(std::clamp(rows, 0.0, kMostRows));
 }

@@ -29,7 +29,8 @@ class CostModel {
   // Seconds of a step; nullopt before anything is known.
   std::optional<double> seconds(int64_t num_rows, int64_t context = 0) const;
   // The most rows, without context, whose step stays below `target_s`; nullopt as above. May be
-  // below 1.
+  // below 1. Where costs are learned and rows hardly cost anything, a number on the way there from
+  // the size of the latest steps.
   std::optional<int64_t> max_rows(double target_s) const;
 
   bool is_measured() const { return !table_.empty(); }

@@ -64,6 +64,37 @@ TEST(CostModel, AFallingLineIsTakenForNoise) {
   EXPECT_GE(*model.max_rows(1e-9), 0);
 }
 
+// Rows that cost nothing: by a line alone all steps would be too slow or none, as noise has it.
+TEST(CostModel, RowsOfAFlatCostChangeByDegrees) {
+  CostModel model;
+  for (int i = 0; i < 200; ++i) {
+    model.add(i % 2 == 0 ? 80 : 120, i % 3 == 0 ? 0.0204 : 0.0198);
+    if (i < 20) continue;
+    ASSERT_TRUE(model.knows_sizes());
+    EXPECT_NEAR(static_cast<double>(*model.max_rows(0.020)), 100, 25) << i;
+  }
+  const CostModel& flat = model;
+  int64_t before = *flat.max_rows(0.010);
+  for (double target = 0.010; target < 0.040; target += 0.0002) {
+    const int64_t rows = *flat.max_rows(target);
+    EXPECT_GE(rows, before) << target;
+    EXPECT_LE(rows, before + 10) << target;
+    before = rows;
+  }
+}
+
+// Steps as large as that come to the size that takes the time, however flat the line.
+TEST(CostModel, RowsOfANearlyFlatCostComeToTheTarget) {
+  CostModel model;
+  const auto cost = [](int64_t rows) { return 0.018 + 0.00002 * static_cast<double>(rows); };
+  for (int i = 0; i < 8; ++i) model.add(8 + i, cost(8 + i));
+  for (int i = 0; i < 200; ++i) {
+    const int64_t rows = std::max<int64_t>(1, *model.max_rows(0.025));
+    model.add(rows, cost(rows));
+  }
+  EXPECT_NEAR(static_cast<double>(*model.max_rows(0.025)), 350, 4);
+}
+
 TEST(CostModel, ATableIsKnownBeforeAnyStep) {
   const CostModel model({{1, 0.010}, {4, 0.010}, {64, 0.030}, {512, 0.200}});
   EXPECT_NEAR(*model.seconds(1), 0.010, 1e-12);
