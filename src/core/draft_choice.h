@@ -19,6 +19,8 @@ inline constexpr int32_t kMaxDrafts = SamplingParams::kMostDrafts;
 struct DraftOffer {
   int32_t num = 0;
   std::array<float, kMaxDrafts> confidence = {};  // of the first `num`; in [0, 1]
+  // No row of the draft window that they were made from was missing (docs/spec/model.md 8.3).
+  bool has_whole_window = true;
 };
 
 // Fills rows with the drafts that are likeliest to be accepted, over all sequences.  A draft

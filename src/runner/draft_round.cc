@@ -38,6 +38,8 @@ Status DraftRound::run(const StepPlan& plan) {
   for (size_t i = 0; i < drafting_.size(); ++i) {
     Slot& slot = *drafting_[i];
     slot.output.resize(slot.output.size() - slot.drafts.size());
+    const int64_t window_start = segments_[i].start - model_.config().sliding_window;
+    slot.offer.has_whole_window = segments_[i].floor <= std::max<int64_t>(0, window_start);
     slot.offer.num = static_cast<int32_t>(drafts[i].confidence.size());
     for (size_t j = 0; j < drafts[i].confidence.size(); ++j) {
       slot.offer.confidence[j] = calibrated(drafts[i].confidence[j], j);

@@ -71,7 +71,7 @@ void DraftSizing::add_outcome(const DraftOffer& offered, int32_t num_verified,
                               int32_t num_accepted) {
   double survival = 1, expected = 0, of_squares = 0;
   const int32_t num = std::min(num_verified, offered.num);
-  if (num <= 0) return;
+  if (num <= 0 || !offered.has_whole_window) return;
   for (int32_t i = 0; i < num; ++i) {
     survival *= static_cast<double>(as_chance(offered.confidence[static_cast<size_t>(i)]));
     expected += survival;

@@ -128,6 +128,27 @@ TEST(DraftSizing, ConfidenceThatIsTooHighIsCorrected) {
   EXPECT_FALSE(sizing.choose({.offers = offers, .num_decodes = 1}).makes_next);
 }
 
+// After a long wait beside prompts the windows lack rows until as many are computed: what becomes
+// of drafts meanwhile says nothing of those to come.
+TEST(DraftSizing, LearnsNothingOfDraftsWhoseWindowLacksRows) {
+  DraftSizing sizing({.costs = kBetween.costs()});
+  DraftOffer offered = offer(3, 0.9f);
+  const double before = sizing.correction();
+  const auto fail_some = [&] {
+    for (int i = 0; i < 100; ++i) {
+      sizing.add_offer(offered);
+      sizing.add_outcome(offered, 3, 0);
+    }
+    return sizing.choose({.offers = std::vector{offered}, .num_decodes = 1}).makes_next;
+  };
+  offered.has_whole_window = false;
+  EXPECT_TRUE(fail_some());
+  EXPECT_EQ(sizing.correction(), before);
+  offered.has_whole_window = true;
+  EXPECT_FALSE(fail_some());
+  EXPECT_LT(sizing.correction(), before / 2);
+}
+
 TEST(DraftSizing, FixedChecksAllAndAlwaysDrafts) {
   DraftSizing sizing({.fixed = true, .costs = kByRow.costs()});
   const std::vector<DraftOffer> offers = {offer(5, 0.01f)};

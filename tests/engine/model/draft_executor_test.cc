@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 
 #include "grammar/grammar_store.h"
 #include "harness/random_values.h"
@@ -54,6 +55,7 @@ struct Way {
   bool asynchronous = true;
   bool at_random = false;  // draft lengths, capacities and chunks
   uint64_t seed = 1;
+  int64_t num_unkept = 0;  // the first rows of prompts, in a step that keeps none for drafts
 };
 
 class DraftExecutor : public testing::Test {
@@ -110,6 +112,7 @@ class DraftExecutor : public testing::Test {
                                                         .grammars = &grammars_});
     harness::Random random(way.seed);
     answers_.assign(cases_.size(), {});
+    offers_.assign(cases_.size(), {});
     num_planned_.assign(cases_.size(), 0);
     num_verified_ = num_accepted_ = num_steps_ = 0;
     std::deque<StepPlan> plans;
@@ -155,6 +158,8 @@ class DraftExecutor : public testing::Test {
     };
     if (way.at_random && random.below(3) == 0) plan.draft_capacity = at_most(12);
     plan.keeps_draft_rows = !way.at_random || random.below(4) != 0;
+    const bool is_unkept = way.num_unkept > 0 && plan.step == 0;
+    if (is_unkept) plan.keeps_draft_rows = false;
     for (size_t i = 0; i < cases_.size(); ++i) {
       const Case& c = cases_[i];
       if (answers_[i].is_over(c)) continue;
@@ -174,7 +179,7 @@ class DraftExecutor : public testing::Test {
         for (int b = 0; b < kBlocksASlot; ++b) plan.blocks.push_back(s.slot * kBlocksASlot + b);
       }
       if (s.start < num_prompt) {
-        const int64_t left = num_prompt - s.start;
+        const int64_t left = is_unkept ? way.num_unkept : num_prompt - s.start;
         s.num_rows = way.at_random ? 1 + at_most(std::min<int64_t>(left, 130) - 1)
                                    : static_cast<int32_t>(left);
         const auto from = c.prompt.begin() + s.start;
@@ -202,6 +207,9 @@ class DraftExecutor : public testing::Test {
       EXPECT_LE(d.num_accepted, d.num_verified);
       num_verified_ += d.num_verified;
       num_accepted_ += d.num_accepted;
+      const auto i = static_cast<size_t>(d.slot);
+      const int64_t num_rows = std::ssize(cases_[i].prompt) + std::ssize(answers_[i].tokens) - 1;
+      if (d.next.num > 0) offers_[i][num_rows] = d.next;
     }
   }
 
@@ -212,7 +220,8 @@ class DraftExecutor : public testing::Test {
   std::vector<std::shared_ptr<const grammar::StoredGrammar>> kept_;
   std::vector<Case> cases_;
   std::vector<Answer> answers_;
-  std::vector<int64_t> num_planned_;  // rows of a case
+  std::vector<std::map<int64_t, DraftOffer>> offers_;  // of a case, by the rows before the anchor
+  std::vector<int64_t> num_planned_;                   // rows of a case
   int64_t num_verified_ = 0, num_accepted_ = 0, num_steps_ = 0;
 };
 
@@ -267,6 +276,37 @@ TEST_F(DraftExecutor, GreedyAnswersAreThoseOfPlainDecoding) {
     }
     EXPECT_GT(num_accepted_, 0);
   }
+}
+
+// Slot 0 replays its last window, whose rows are kept; slot 1 has to come so far.
+TEST_F(DraftExecutor, DraftsSayWhetherTheirWindowIsWhole) {
+  constexpr int64_t kUnkept = 100, kKept = 40;
+  ASSERT_EQ(model_.config().sliding_window, kWindow);
+  cases_.resize(2);
+  for (Case& c : cases_) {
+    c.prompt.resize(kUnkept + kKept, 50);
+    c.params = {};
+    c.params.temperature = 0;
+    c.stop_ids = {};
+  }
+  const auto whole = [&](size_t i, bool is_whole) {
+    return std::count_if(offers_[i].begin(), offers_[i].end(), [&](const auto& offer) {
+      return offer.second.has_whole_window == is_whole;
+    });
+  };
+  run({.max_draft = 5, .num_unkept = kUnkept});
+  EXPECT_GT(whole(0, true), 0);
+  EXPECT_EQ(whole(0, false), 0);
+  EXPECT_GT(whole(1, true), 0);
+  EXPECT_GT(whole(1, false), 0);
+  for (const auto& [num_rows, offer] : offers_[1]) {
+    EXPECT_EQ(offer.has_whole_window, num_rows - kUnkept >= kWindow) << num_rows;
+  }
+  // A short prompt has no more rows than its window.
+  for (Case& c : cases_) c.prompt.resize(kWindow / 2);
+  run({.max_draft = 5});
+  EXPECT_EQ(whole(0, false) + whole(1, false), 0);
+  EXPECT_GT(whole(1, true), 0);
 }
 
 }  // namespace
