@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "engine.h"
 #include "failure.h"
 #include "output.h"
 
@@ -40,6 +41,8 @@ const std::vector<Kind>& kinds() {
 Status bench(const BenchOptions& options) {
   for (const Kind& kind : kinds()) {
     if (options.kind != kind.name) continue;
+    // Before the machine is measured, which takes seconds.
+    if (!options.engine.model.empty()) FATHOM_TRY(find_model(options.engine.model).error());
     FATHOM_ASSIGN(const BenchReport report, kind.run(options));
     FATHOM_TRY(write_bench_files(report, kind.columns, options.files));
     // JSON on standard output stays alone there.

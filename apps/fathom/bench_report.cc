@@ -39,9 +39,19 @@ std::string now_utc() {
   return text;
 }
 
-// Header and cells of the table, the same for text and HTML.
+bool has_figure(const BenchRow& row, const std::string& name) {
+  return std::any_of(row.figures.begin(), row.figures.end(),
+                     [&](const auto& figure) { return figure.first == name; });
+}
+
+// Header and cells of the table, the same for text and HTML. A figure that no row has, such as what
+// a machine without AMX makes of it, has no column.
 std::vector<std::vector<std::string>> table_cells(const BenchReport& report,
-                                                  const std::vector<std::string>& columns) {
+                                                  std::vector<std::string> columns) {
+  std::erase_if(columns, [&](const std::string& column) {
+    return std::none_of(report.rows.begin(), report.rows.end(),
+                        [&](const BenchRow& row) { return has_figure(row, column); });
+  });
   std::vector<std::vector<std::string>> table(1, {"name", "ms", "floor ms", "ratio"});
   table[0].insert(table[0].end(), columns.begin(), columns.end());
   for (const BenchRow& r : report.rows) {
@@ -49,9 +59,7 @@ std::vector<std::vector<std::string>> table_cells(const BenchReport& report,
     cells = {r.name, cell(r.value * 1e3), r.floor > 0 ? cell(r.floor * 1e3) : "-",
              r.floor > 0 ? format("%.2f", r.ratio()) : "-"};
     for (const std::string& column : columns) {
-      const bool is_there = std::any_of(r.figures.begin(), r.figures.end(),
-                                        [&](const auto& f) { return f.first == column; });
-      cells.push_back(is_there ? cell(r.figure(column)) : "-");
+      cells.push_back(has_figure(r, column) ? cell(r.figure(column)) : "-");
     }
   }
   return table;

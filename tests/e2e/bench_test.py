@@ -1,5 +1,6 @@
 """fathom bench on the demo model: rows, conditions, plots."""
 import json
+import resource
 import signal
 import subprocess
 import time
@@ -153,6 +154,20 @@ class Bench(ProgramTest):
         self.assertEqual(times, sorted(times, reverse=True))
         self.assertLessEqual(sum(times), profile["seconds"])
         self.assertTrue(0 < profile["share_of_the_rest"] < 1)
+
+    def test_a_wrong_model_is_said_before_the_machine_is_measured(self):
+        def cpu_seconds():
+            use = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return use.ru_utime + use.ru_stime
+        for kind in ("decode", "throughput", "latency", "sweep", "drafts"):
+            before = cpu_seconds()
+            self.fails(3, "bench", kind, "--model", "/absent", says="/absent")
+            self.assertLess(cpu_seconds() - before, 0.4, kind)
+
+    def test_without_amx_nothing_is_said_of_it(self):
+        table = self.text("bench", "prefill", "--shape", "demo", "--tokens", "16", "--isa", "plain")
+        self.assertIn("tokens_per_s", table)
+        self.assertEqual("amx_ratio" in table, "(AMX" in table)
 
     def test_wrong_use(self):
         self.fails(2, "bench", says="kind")
