@@ -1,12 +1,12 @@
-// The AMX tile operations that x86_amx_int8.cc needs, twice: as instructions and in plain C++, with
-// the same bits (Intel SDM vol. 2, TDPBSSD, TDPBSUD), so that a machine without AMX can test the
+// The AMX tile operations that the integer products need, twice: as instructions and in plain C++,
+// with the same bits (Intel SDM vol. 2, TDPBSSD, TDPBSUD), so that a machine without AMX can test the
 // rest.
 //
-// Tiles: 0 - 3 sums [tokens][16 rows], 4 and 5 x [tokens][32 columns] of two groups, 6 and 7
-// weights [8][16 rows][4 columns].  Sums 0 and 1 are of x 4 with weights 6 and 7, sums 2 and 3 of
-// x 5.
+// sums [M][N] += a [M][4 K] · b [K][N][4], bytes to int32.  What is in which of the 8 tiles is the
+// user's choice, by the shapes of a TileConfig.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,11 +14,9 @@
 namespace fathom::kernels {
 
 inline constexpr int kTileRowsMax = 16;
-inline constexpr int kXBytes = 32;    // of a row of tiles 4 and 5
-inline constexpr int kRowBytes = 64;  // of the others
-inline constexpr int kWeightRows = 8;
+inline constexpr int kTileBytesMax = 64;  // of a row
 
-// Memory image of LDTILECFG, palette 1, for up to 16 tokens.
+// Memory image of LDTILECFG, palette 1.
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -26,11 +24,9 @@ struct alignas(64) TileConfig {
   uint16_t row_bytes[16] = {};
   uint8_t rows[16] = {};
 
-  explicit TileConfig(int64_t tokens) {
-    for (int i = 0; i < 8; ++i) {
-      row_bytes[i] = static_cast<uint16_t>(i == 4 || i == 5 ? kXBytes : kRowBytes);
-      rows[i] = static_cast<uint8_t>(i >= 6 ? kWeightRows : tokens);
-    }
+  void shape(int tile, int64_t num_rows, int64_t bytes) {
+    rows[tile] = static_cast<uint8_t>(num_rows);
+    row_bytes[tile] = static_cast<uint16_t>(bytes);
   }
 };
 static_assert(sizeof(TileConfig) == 64);
@@ -38,7 +34,7 @@ static_assert(sizeof(TileConfig) == 64);
 class EmulatedTiles {
  public:
   void configure(const TileConfig& config) {
-    std::memcpy(rows_, config.rows, sizeof(rows_));
+    config_ = config;
     std::memset(tiles_, 0, sizeof(tiles_));
   }
   void release() {}
@@ -47,91 +43,80 @@ class EmulatedTiles {
   void zero() {
     std::memset(tiles_[kTile], 0, sizeof(tiles_[kTile]));
   }
+  // Rows `stride` bytes apart.
   template <int kTile>
   void load(const void* from, int64_t stride) {
-    const size_t bytes = kTile == 4 || kTile == 5 ? kXBytes : kRowBytes;
-    for (int r = 0; r < rows_[kTile]; ++r) {
-      std::memcpy(tiles_[kTile][r], static_cast<const std::byte*>(from) + r * stride, bytes);
+    for (int r = 0; r < config_.rows[kTile]; ++r) {
+      std::memcpy(tiles_[kTile][r], static_cast<const std::byte*>(from) + r * stride,
+                  config_.row_bytes[kTile]);
     }
   }
   template <int kTile>
-  void store(void* to) const {
-    for (int r = 0; r < rows_[kTile]; ++r) {
-      std::memcpy(static_cast<std::byte*>(to) + r * kRowBytes, tiles_[kTile][r], kRowBytes);
+  void store(void* to, int64_t stride) const {
+    for (int r = 0; r < config_.rows[kTile]; ++r) {
+      std::memcpy(static_cast<std::byte*>(to) + r * stride, tiles_[kTile][r],
+                  config_.row_bytes[kTile]);
     }
   }
-  // Sum tile += x · weights, signed by signed or signed by unsigned bytes.
-  template <int kSum, bool kUnsigned>
+  // The bytes of a have signs, those of b unless kUnsignedB.
+  template <int kSums, int kA, int kB, bool kUnsignedB>
   void multiply() {
-    const uint8_t(*x)[64] = tiles_[kSum < 2 ? 4 : 5];
-    const uint8_t(*w)[64] = tiles_[kSum % 2 == 0 ? 6 : 7];
-    for (int m = 0; m < rows_[kSum]; ++m) {
-      for (int n = 0; n < 16; ++n) {
+    const int depth = std::min<int>(config_.row_bytes[kA], 4 * config_.rows[kB]);
+    for (int m = 0; m < config_.rows[kSums]; ++m) {
+      for (int n = 0; n < config_.row_bytes[kSums] / 4; ++n) {
         int32_t sum;
-        std::memcpy(&sum, tiles_[kSum][m] + 4 * n, 4);
-        for (int k = 0; k < kXBytes; ++k) {
-          const uint8_t weight = w[k / 4][4 * n + k % 4];
-          sum += static_cast<int8_t>(x[m][k]) *
-                 (kUnsigned ? int{weight} : int{static_cast<int8_t>(weight)});
+        std::memcpy(&sum, tiles_[kSums][m] + 4 * n, 4);
+        for (int k = 0; k < depth; ++k) {
+          const uint8_t a = tiles_[kA][m][k], b = tiles_[kB][k / 4][4 * n + k % 4];
+          sum += static_cast<int8_t>(a) * (kUnsignedB ? int{b} : int{static_cast<int8_t>(b)});
         }
-        std::memcpy(tiles_[kSum][m] + 4 * n, &sum, 4);
+        std::memcpy(tiles_[kSums][m] + 4 * n, &sum, 4);
       }
     }
   }
 
  private:
-  uint8_t rows_[16] = {};
-  uint8_t tiles_[8][kTileRowsMax][64] = {};
+  TileConfig config_;
+  uint8_t tiles_[8][kTileRowsMax][kTileBytesMax] = {};
 };
 
 }  // namespace fathom::kernels
 
 #if defined(__AMX_INT8__)  // so that the header also compiles alone, for the baseline
 
-#include <immintrin.h>
-
 namespace fathom::kernels {
 
-// The intrinsics want literal tile numbers.
+// As assembly: the intrinsics want literal numbers of tiles, g++ 12 takes _tile_loadconfig for a
+// read of 8 bytes (GCC bug 114098), and it does not know what memory loads and stores go to.
 class HardwareTiles {
  public:
-  // Not _tile_loadconfig: g++ 12 tells the compiler that it reads 8 bytes, of 64 (GCC bug 114098).
   void configure(const TileConfig& config) { __asm__ volatile("ldtilecfg %0" : : "m"(config)); }
-  void release() { _tile_release(); }
+  void release() { __asm__ volatile("tilerelease"); }
 
   template <int kTile>
   void zero() {
-    if constexpr (kTile == 0) _tile_zero(0);
-    if constexpr (kTile == 1) _tile_zero(1);
-    if constexpr (kTile == 2) _tile_zero(2);
-    if constexpr (kTile == 3) _tile_zero(3);
+    __asm__ volatile("tilezero %%tmm%c0" : : "i"(kTile));
   }
   template <int kTile>
   void load(const void* from, int64_t stride) {
-    if constexpr (kTile == 4) _tile_loadd(4, from, stride);
-    if constexpr (kTile == 5) _tile_loadd(5, from, stride);
-    if constexpr (kTile == 6) _tile_loadd(6, from, stride);
-    if constexpr (kTile == 7) _tile_loadd(7, from, stride);
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2"
+                     :
+                     : "r"(from), "r"(stride), "i"(kTile)
+                     : "memory");
   }
   template <int kTile>
-  void store(void* to) const {
-    if constexpr (kTile == 0) _tile_stored(0, to, kRowBytes);
-    if constexpr (kTile == 1) _tile_stored(1, to, kRowBytes);
-    if constexpr (kTile == 2) _tile_stored(2, to, kRowBytes);
-    if constexpr (kTile == 3) _tile_stored(3, to, kRowBytes);
+  void store(void* to, int64_t stride) const {
+    __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)"
+                     :
+                     : "r"(to), "r"(stride), "i"(kTile)
+                     : "memory");
   }
-  template <int kSum, bool kUnsigned>
+  template <int kSums, int kA, int kB, bool kUnsignedB>
   void multiply() {
-    if constexpr (kUnsigned) {
-      if constexpr (kSum == 0) _tile_dpbsud(0, 4, 6);
-      if constexpr (kSum == 1) _tile_dpbsud(1, 4, 7);
-      if constexpr (kSum == 2) _tile_dpbsud(2, 5, 6);
-      if constexpr (kSum == 3) _tile_dpbsud(3, 5, 7);
+    if constexpr (kUnsignedB) {
+      __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));
     } else {
-      if constexpr (kSum == 0) _tile_dpbssd(0, 4, 6);
-      if constexpr (kSum == 1) _tile_dpbssd(1, 4, 7);
-      if constexpr (kSum == 2) _tile_dpbssd(2, 5, 6);
-      if constexpr (kSum == 3) _tile_dpbssd(3, 5, 7);
+      __asm__ volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));
     }
   }
 };
