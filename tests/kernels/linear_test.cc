@@ -111,7 +111,9 @@ std::vector<KernelCase<LinearArgs>> all_cases() {
   }
   // Any width is possible when nothing is in blocks of 32.
   for (const int64_t cols : {1, 15, 16, 17, 100, 520}) {
-    cases.push_back(make_case({5, cols, false, {{kBf16, 1}, {kBf16, 34}}}));
+    for (const int64_t tokens : {4, 5, 6, 11}) {
+      cases.push_back(make_case({tokens, cols, false, {{kBf16, 1}, {kBf16, 34}}}));
+    }
   }
   // More tokens than a tile has, and than a slab has; many rows, so that threads share.
   cases.push_back(make_case({64, 1280, true, {{kFp8, 64}, {kFp4, 64}}}));

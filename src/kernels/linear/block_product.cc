@@ -23,7 +23,8 @@ constexpr int64_t kItemsPerThread = 8;
 
 void direct_product(const LaneKernels& lanes, const RowBlock& block, const float* const* x,
                     int64_t tokens, const BlockScratch& scratch, float* y) {
-  const int64_t groups = (tokens + lanes.dot_tokens - 1) / lanes.dot_tokens;
+  const int64_t most = block.dtype == DType::kBf16 ? lanes.dot_bf16_tokens : lanes.dot_tokens;
+  const int64_t groups = (tokens + most - 1) / most;
   for (int64_t g = 0; g < groups; ++g) {
     const int64_t begin = tokens * g / groups;
     const int64_t end = tokens * (g + 1) / groups;

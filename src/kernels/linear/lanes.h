@@ -25,7 +25,7 @@ inline constexpr int kBlockRows = 32;
 inline constexpr int kTileCols = 512;
 // Tokens that use a tile; their partial sums take 192 KB of L2.
 inline constexpr int kTileTokens = 96;
-inline constexpr int kMaxDotTokens = 4;  // of one call of `dot`
+inline constexpr int kMaxDotTokens = 6;  // of one call of `dot`
 
 // Up to 32 rows of a stored matrix.  fp8: within one row of scale blocks.
 struct RowBlock {
@@ -71,7 +71,8 @@ struct LaneKernels {
   // `dot` takes 1 to dot_tokens <= kMaxDotTokens.  Up to max_direct_tokens go through it in groups,
   // which reads the weights from a cache again but spares the tile; more go through unpack and
   // multiply.
-  int dot_tokens;
+  int dot_tokens;              // of fp8 and fp4 matrices
+  int dot_bf16_tokens;         // weights that take fewer registers
   int unfolded_tokens;         // up to so many `dot` folds the scales of fp8 blocks itself
   int max_direct_tokens;       // of fp8 and fp4 matrices
   int max_direct_bf16_tokens;  // these cost less to widen again

@@ -194,6 +194,7 @@ void gate(const GateBlock& b) {
 
 const LaneKernels& plain_lanes() {
   static constexpr LaneKernels kLaneKernels = {.dot_tokens = 1,
+                                               .dot_bf16_tokens = 1,
                                                .unfolded_tokens = 0,
                                                .max_direct_tokens = 1,
                                                .max_direct_bf16_tokens = 1,

@@ -1,6 +1,6 @@
 // The AMX tile operations that the integer products need, twice: as instructions and in plain C++,
-// with the same bits (Intel SDM vol. 2, TDPBSSD, TDPBSUD), so that a machine without AMX can test the
-// rest.
+// with the same bits (Intel SDM vol. 2, TDPBSSD, TDPBSUD), so that a machine without AMX can test
+// the rest.
 //
 // sums [M][N] += a [M][4 K] · b [K][N][4], bytes to int32.  What is in which of the 8 tiles is the
 // user's choice, by the shapes of a TileConfig.

@@ -274,7 +274,8 @@ void gate(const GateBlock& b) {
 }  // namespace
 
 const LaneKernels& avx512_lanes() {
-  static constexpr LaneKernels kLaneKernels = {.dot_tokens = kMaxDotTokens,
+  static constexpr LaneKernels kLaneKernels = {.dot_tokens = kAvx512DotTokens,
+                                               .dot_bf16_tokens = kAvx512DotBf16Tokens,
                                                .unfolded_tokens = kAvx512UnfoldedTokens,
                                                .max_direct_tokens = 8,
                                                .max_direct_bf16_tokens = 12,

@@ -171,14 +171,14 @@ void dot_bf16(const RowBlock& b, const float* const* x, float* y) {
   for (int64_t s = 0; s < stride; ++s) {
     const Rows<R> rows(b, stride, s);
     __m512 acc[R * T];
-#pragma GCC unroll 16
+#pragma GCC unroll 24
     for (int i = 0; i < R * T; ++i) acc[i] = _mm512_setzero_ps();
     for (int64_t at = 0; at < whole; at += 16) {
       if (s + 1 == stride && at % 256 == 0 && at < kFarBytes * 4) rows.prefetch_next(at / 256);
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i) {
         const __m512 w = widen_bf16(_mm256_loadu_si256((const __m256i*)(rows.w[i] + 2 * at)));
-#pragma GCC unroll 4
+#pragma GCC unroll 6
         for (int t = 0; t < T; ++t) {
           acc[i * T + t] = _mm512_fmadd_ps(w, _mm512_loadu_ps(x[t] + at), acc[i * T + t]);
         }
@@ -192,7 +192,7 @@ void dot_bf16(const RowBlock& b, const float* const* x, float* y) {
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i) {
         const __m512 w = widen_bf16(_mm256_maskz_loadu_epi16(mask, rows.w[i] + 2 * whole));
-#pragma GCC unroll 4
+#pragma GCC unroll 6
         for (int t = 0; t < T; ++t) {
           acc[i * T + t] = _mm512_fmadd_ps(w, _mm512_loadu_ps(x[t] + whole), acc[i * T + t]);
         }
@@ -204,6 +204,7 @@ void dot_bf16(const RowBlock& b, const float* const* x, float* y) {
 
 template <int R, int T, bool kLong>
 void dot_of_type(const RowBlock& b, const float* const* x, float* y) {
+  if constexpr (T > kAvx512DotTokens) return dot_bf16<R, T, kLong>(b, x, y);
   switch (b.dtype) {
     case DType::kI8:
       return dot_fp4<R, T, kLong>(b, x, y);
@@ -232,8 +233,12 @@ void dot_avx512(const RowBlock& block, const float* const* x, int64_t tokens, fl
       return dot_any<8, 2>(block, x, y);
     case 3:
       return dot_any<4, 3>(block, x, y);
-    default:
+    case 4:
       return dot_any<4, 4>(block, x, y);
+    case 5:
+      return dot_any<4, 5>(block, x, y);
+    default:
+      return dot_any<4, 6>(block, x, y);
   }
 }
 
