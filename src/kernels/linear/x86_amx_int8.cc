@@ -1,5 +1,5 @@
-// The integer tile product with AMX, for many tokens; fewer go the ways of AVX-512: with the
-// weights as what has 16 rows, 4 to 16 tokens took 1.05 to 1.7 times as long (bench/results).
+// The integer tile product with AMX, for many tokens; fewer go the ways of AVX-512.  Tiles whose 16
+// rows are the weights' took as long or longer for 4 to 8 tokens (bench/results).
 //
 // Tiles: 0 - 3 sums [tokens][16 rows], 4 and 5 x [tokens][32 columns] of two groups, 6 and 7
 // weights [8][16 rows][4 columns].  Sums 0 and 1 are of x 4 with weights 6 and 7, sums 2 and 3 of
