@@ -36,6 +36,8 @@ constexpr float kFirstGuess = 0.7f;
 constexpr int64_t kFirstOffers = 4;
 // The first guess of the correction counts as so many drafts.
 constexpr double kFirstWeight = 8;
+// So many drafts that were expected to be right say enough of acceptance.
+constexpr double kKnown = 64;
 // Beyond so many drafts not every capacity is looked at.
 constexpr int64_t kEveryUpTo = 64, kStride = 8;
 
@@ -71,7 +73,9 @@ void DraftSizing::add_outcome(const DraftOffer& offered, int32_t num_verified,
                               int32_t num_accepted) {
   double survival = 1, expected = 0, of_squares = 0;
   const int32_t num = std::min(num_verified, offered.num);
-  if (num <= 0 || !offered.has_whole_window) return;
+  if (num <= 0) return;
+  // Better drafts will come; but where no others ever do, these are what there is to learn from.
+  if (!offered.has_whole_window && outcomes_.expected >= kKnown) return;
   for (int32_t i = 0; i < num; ++i) {
     survival *= static_cast<double>(as_chance(offered.confidence[static_cast<size_t>(i)]));
     expected += survival;

@@ -65,8 +65,8 @@ class DraftSizing {
   // What came of drafts by what their confidences promised.
   double correction() const;
 
-  // Drafts that were made, and what became of those that were checked: nothing is learned of them
-  // where their window lacked rows, which it will not for long.
+  // Drafts that were made, and what became of those that were checked.  Where their window lacked
+  // rows, which it will not for long, that counts only while little is known.
   void add_offer(const DraftOffer& offer);
   void add_outcome(const DraftOffer& offered, int32_t num_verified, int32_t num_accepted);
   void add_step(const DraftStep& step);

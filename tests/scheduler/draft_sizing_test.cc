@@ -113,20 +113,37 @@ TEST(DraftSizing, ConfidenceThatIsTooHighIsCorrected) {
 TEST(DraftSizing, LearnsNothingOfDraftsWhoseWindowLacksRows) {
   DraftSizing sizing({.costs = kBetween.costs()});
   DraftOffer offered = offer(3, 0.9f);
-  const double before = sizing.correction();
-  const auto fail_some = [&] {
+  const auto see = [&](int32_t num_accepted) {
     for (int i = 0; i < 100; ++i) {
       sizing.add_offer(offered);
-      sizing.add_outcome(offered, 3, 0);
+      sizing.add_outcome(offered, 3, num_accepted);
     }
     return sizing.choose({.offers = std::vector{offered}, .num_decodes = 1}).makes_next;
   };
+  EXPECT_TRUE(see(2));
+  const double before = sizing.correction();
   offered.has_whole_window = false;
-  EXPECT_TRUE(fail_some());
+  EXPECT_TRUE(see(0));
   EXPECT_EQ(sizing.correction(), before);
   offered.has_whole_window = true;
-  EXPECT_FALSE(fail_some());
+  see(0);
+  EXPECT_FALSE(see(0));
   EXPECT_LT(sizing.correction(), before / 2);
+}
+
+// Short answers behind hits that restore no windows: there are no other drafts to learn from.
+TEST(DraftSizing, LearnsOfDraftsWhoseWindowsNeverAreWhole) {
+  DraftSizing sizing({.costs = kBetween.costs()});
+  DraftOffer offered = offer(3, 0.9f);
+  offered.has_whole_window = false;
+  int rounds = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const DraftSize size = sizing.choose({.offers = std::vector{offered}, .num_decodes = 1});
+    rounds += size.makes_next ? 1 : 0;
+    if (size.makes_next) sizing.add_offer(offered);
+    if (size.capacity > 0) sizing.add_outcome(offered, 3, 0);
+  }
+  EXPECT_LT(rounds, 40);
 }
 
 TEST(DraftSizing, FixedChecksAllAndAlwaysDrafts) {
