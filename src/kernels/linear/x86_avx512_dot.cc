@@ -204,16 +204,19 @@ void dot_bf16(const RowBlock& b, const float* const* x, float* y) {
 
 template <int R, int T, bool kLong>
 void dot_of_type(const RowBlock& b, const float* const* x, float* y) {
-  if constexpr (T > kAvx512DotTokens) return dot_bf16<R, T, kLong>(b, x, y);
-  switch (b.dtype) {
-    case DType::kI8:
-      return dot_fp4<R, T, kLong>(b, x, y);
-    case DType::kF8E4M3:
-      // x of 64 columns of 4 tokens does not fit the registers.
-      if (T < 4 && b.cols % 64 == 0) return dot_fp8<R, T, kLong, 2>(b, x, y);
-      return dot_fp8<R, T, kLong, 1>(b, x, y);
-    default:
-      return dot_bf16<R, T, kLong>(b, x, y);
+  if constexpr (T > kAvx512DotTokens) {
+    dot_bf16<R, T, kLong>(b, x, y);
+  } else {
+    switch (b.dtype) {
+      case DType::kI8:
+        return dot_fp4<R, T, kLong>(b, x, y);
+      case DType::kF8E4M3:
+        // x of 64 columns of 4 tokens does not fit the registers.
+        if (T < 4 && b.cols % 64 == 0) return dot_fp8<R, T, kLong, 2>(b, x, y);
+        return dot_fp8<R, T, kLong, 1>(b, x, y);
+      default:
+        return dot_bf16<R, T, kLong>(b, x, y);
+    }
   }
 }
 
