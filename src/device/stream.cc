@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "device/huge_pages.h"
+#include "device/lost_device.h"
 
 namespace fathom {
 namespace {
@@ -30,6 +31,9 @@ Stream::Stream(DeviceKind kind, int num_threads)
     : kind_(kind), pool_(num_threads), per_thread_(static_cast<size_t>(num_threads)) {}
 
 void Stream::fail(Status error) { FATHOM_CHECK(false) << error.message(); }
+
+// A CPU is not lost with a GPU of the same process.
+bool Stream::is_lost() const { return kind_ == DeviceKind::kCuda && has_lost_device(); }
 
 void Stream::copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);

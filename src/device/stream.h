@@ -94,6 +94,8 @@ class Stream {
   // Waits for all work.  The first error since the stream was made, if there was one: after it,
   // results are worthless.
   virtual Status synchronize() { return Status(); }
+  // Its device is gone for this process (device/lost_device.h): no work will ever run again.
+  bool is_lost() const;
 
  protected:
   Stream(DeviceKind kind, int num_threads);

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "device/lost_device.h"
 #include "model/state_image.h"
 
 namespace fathom::runner {
@@ -88,9 +87,7 @@ void LocalExecutor::wait(StepResult& result) {
   std::swap(result, results_[static_cast<size_t>(num_taken_++ % kMaxInFlight)]);
 }
 
-bool LocalExecutor::is_lost() const {
-  return model_.stream().kind() == DeviceKind::kCuda && has_lost_device();
-}
+bool LocalExecutor::is_lost() const { return model_.stream().is_lost(); }
 
 std::optional<int64_t> LocalExecutor::cache_bytes() const {
   const std::optional<int64_t> blocks = storage_->resident_bytes();
