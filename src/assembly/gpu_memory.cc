@@ -63,8 +63,8 @@ Status weights_do_not_fit(const GpuNeeds& needs, const std::string& gpu, int64_t
                       size_text(left) + " for --kv-memory");
   }
   return too_little(message +
-                    "; with all experts and Engram tables in host memory too; use "
-                    "--device cpu or a GPU with more memory");
+                    "; even with all experts and Engram tables in host memory that is too "
+                    "little: use --device cpu or a GPU with more memory");
 }
 
 }  // namespace
@@ -121,11 +121,13 @@ Status check_gpu_memory(const GpuNeeds& needs, const std::string& gpu, int64_t f
                       "; give a smaller --max-batch");
   }
   if (needs.pages > left) {
-    const int64_t fits = (left - std::min(kWorkspaceGuess, left / 2)) >> 20;
+    const int64_t fits = (left - std::min(kWorkspaceGuess, left / 2)) >> 10;
+    const std::string most =
+        fits < 1024 ? std::to_string(fits) + "K" : std::to_string(fits >> 10) + "M";
     return too_little("--kv-memory of " + size_text(needs.pages) + " does not fit: " + gpu +
                       " has " + size_text(free_bytes) + ", the weights take " + size_text(weights) +
-                      " and STATE " + size_text(needs.state) + "; give --kv-memory " +
-                      std::to_string(fits) + "M or less");
+                      " and STATE " + size_text(needs.state) + "; give --kv-memory " + most +
+                      " or less");
   }
   return Status();
 }

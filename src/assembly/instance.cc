@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "assembly/choose_gpu.h"
 #include "assembly/draft_temperatures.h"
 #include "assembly/step_costs.h"
 #include "codec/constraint_fields.h"
@@ -130,38 +130,6 @@ int64_t count_blocks(const model::ModelConfig& config, const model::KvLayout& la
                      const Config& options, int64_t kv_memory) {
   const int64_t blocks_of_context = config.max_position_embeddings / layout.block_tokens() + 1;
   return std::min(kv_memory / layout.block_bytes(), blocks_of_context * options.max_batch);
-}
-
-// The GPU of --device.  nullptr: the CPU; with auto also if there is no GPU that we run on, or one
-// that the model does not fit.
-Result<std::unique_ptr<Device>> choose_gpu(const Config& config, const model::ModelConfig& model,
-                                           const model::PlacementOptions& placement,
-                                           int64_t kv_memory) {
-  if (config.device == "cpu") return std::unique_ptr<Device>();
-  const bool any = config.device == "auto";
-  int ordinal = 0;
-  if (!any && config.device != "cuda") {
-    constexpr std::string_view kCuda = "cuda:";
-    const std::string_view text = config.device;
-    const char* end = text.data() + text.size();
-    const bool has_prefix = text.starts_with(kCuda);
-    const auto [at, error] =
-        std::from_chars(text.data() + (has_prefix ? kCuda.size() : 0), end, ordinal);
-    if (!has_prefix || error != std::errc() || at != end || ordinal < 0) {
-      return wrong("--device " + config.device + ": not auto, cpu, cuda or cuda:N");
-    }
-  }
-  Result<std::unique_ptr<Device>> gpu = open_cuda_device({.ordinal = ordinal});
-  if (any && !gpu) return std::unique_ptr<Device>();
-  if (!gpu) return std::move(gpu).error().with_context("--device " + config.device);
-  const model::KvLayout layout(model, runner::LoadOptions().block_tokens);
-  const int64_t pages = count_blocks(model, layout, config, kv_memory) * layout.block_bytes();
-  Status fits =
-      check_gpu_memory(gpu_needs(model, placement, config.max_batch, pages), (*gpu)->description(),
-                       (*gpu)->free_bytes(), cpu_info().memory_bytes);
-  if (any && !fits.ok()) return std::unique_ptr<Device>();
-  FATHOM_TRY(std::move(fits).with_context("--device " + config.device));
-  return gpu;
 }
 
 int64_t choose_kv_memory(const Config& options) {
@@ -371,20 +339,25 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& ho
                 make_class_map(instance->dir, model, *instance->tokenizer));
   FATHOM_ASSIGN(weights::Checkpoint checkpoint, weights::Checkpoint::open(instance->dir));
   FATHOM_ASSIGN(const model::PlacementOptions placement, choose_placement(config));
-  FATHOM_ASSIGN(instance->gpu, choose_gpu(config, model, placement, kv_memory));
+  const model::KvLayout layout(model, runner::LoadOptions().block_tokens);
+  FATHOM_ASSIGN(instance->gpu,
+                choose_gpu(config, model, placement,
+                           count_blocks(model, layout, config, kv_memory) * layout.block_bytes()));
   if (instance->gpu == nullptr) FATHOM_TRY(check_kv_memory_of_host(kv_memory));
   FATHOM_ASSIGN(instance->numerics,
                 choose_numerics(config.numerics, instance->gpu != nullptr, instance->isa));
   if (class_map.empty()) {
     FATHOM_ASSIGN(class_map, model::load_class_map(instance->dir, model));
   }
-  FATHOM_ASSIGN(instance->loaded,
-                runner::load_model(model, std::move(checkpoint), std::move(class_map),
-                                   {.num_threads = instance->threads,
-                                    .isa = instance->isa,
-                                    .numerics = instance->numerics,
-                                    .device = instance->gpu.get(),
-                                    .placement = placement}));
+  Result<runner::LoadedModel> loaded =
+      runner::load_model(model, std::move(checkpoint), std::move(class_map),
+                         {.num_threads = instance->threads,
+                          .isa = instance->isa,
+                          .numerics = instance->numerics,
+                          .device = instance->gpu.get(),
+                          .placement = placement});
+  if (!loaded) return placing_failed(std::move(loaded).error(), config.device);
+  instance->loaded = *std::move(loaded);
   FATHOM_TRY(read_generation_config(instance->dir, instance.get()));
   instance->grammars = std::make_unique<grammar::GrammarStore>(
       [tokenizer = instance->tokenizer.get()] { return codec::constraint_tokens(*tokenizer); },

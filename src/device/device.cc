@@ -129,7 +129,15 @@ const std::byte* Placement::place_later(const void* bytes, int64_t size, MemoryP
 void Placement::copy_later(std::byte* to, MemoryPlace where, const void* bytes, int64_t size) {
   if (to == nullptr) return;
   later_[where == MemoryPlace::kHost ? 1 : 0].push_back(
-      {to, static_cast<const std::byte*>(bytes), size});
+      {to, static_cast<const std::byte*>(bytes), size, slab_of(to)});
+}
+
+const std::byte* Placement::slab_of(const std::byte* to) const {
+  const auto holds = [to](const Buffer& slab) {
+    return to >= slab.data() && to < slab.data() + slab.size();
+  };
+  const auto found = std::find_if(slabs_.rbegin(), slabs_.rend(), holds);
+  return found == slabs_.rend() ? nullptr : found->data();
 }
 
 Status Placement::finish() {

@@ -49,6 +49,9 @@ struct HostCopy {
   std::byte* to;
   const std::byte* from;
   int64_t bytes;
+  // Where the memory of the device begins that `to` lies in: one copy may fill what lies behind
+  // each other in it, but never reaches from one allocation into the next.
+  const std::byte* allocation = nullptr;
 };
 
 // Bytes.  All 0 for the CPU, whose memory is the system's.
@@ -126,6 +129,8 @@ class Placement {
   std::vector<Buffer> slabs_, host_slabs_;
   int64_t used_ = 0;  // of the last slab of the device
   int64_t bytes_[2] = {0, 0};
+  const std::byte* slab_of(const std::byte* to) const;
+
   std::vector<HostCopy> later_[2];
   Status status_;
 };

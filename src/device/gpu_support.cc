@@ -1,5 +1,7 @@
 #include "device/gpu_support.h"
 
+#include <algorithm>
+
 namespace fathom {
 namespace {
 
@@ -38,19 +40,34 @@ Status check_gpu(const GpuFacts& gpu) {
 
 Status gpu_did_not_open(const GpuFacts& gpu, GpuTrouble trouble, const std::string& error) {
   const std::string text = gpu_text(gpu) + " did not open: " + error;
+  switch (trouble) {
+    case GpuTrouble::kTaken:
+      return Status(StatusCode::kFailedPrecondition,
+                    text +
+                        "; another process uses it alone, or its compute mode lets none in "
+                        "(nvidia-smi shows both); end that one, take another GPU with "
+                        "--device cuda:N, or use --device cpu");
+    case GpuTrouble::kFull:
+      return Status(StatusCode::kResourceExhausted,
+                    text +
+                        "; the driver alone needs about half a GiB there: end what fills it "
+                        "(nvidia-smi shows that), take another GPU with --device cuda:N, or use "
+                        "--device cpu");
+    case GpuTrouble::kBroken:
+      break;
+  }
   return Status(StatusCode::kFailedPrecondition,
-                trouble == GpuTrouble::kTaken
-                    ? text +
-                          "; another process uses it alone, or its compute mode lets none in "
-                          "(nvidia-smi shows both); end that one, take another GPU with "
-                          "--device cuda:N, or use --device cpu"
-                    : text +
-                          "; it may be in use or broken: if nvidia-smi fails too, the driver or "
-                          "the machine needs a restart; else use --device cpu");
+                text +
+                    "; it may be in use or broken: if nvidia-smi fails too, the driver or "
+                    "the machine needs a restart; else use --device cpu");
 }
 
 Result<int64_t> gpu_budget(const GpuFacts& gpu, int64_t wanted) {
-  if (wanted <= 0) return gpu.free_bytes / 10 * 9;
+  // What the driver takes beside: code of kernels, graphs.
+  constexpr int64_t kDriver = int64_t{256} << 20;
+  if (wanted <= 0) {
+    return std::max<int64_t>(0, std::min(gpu.free_bytes / 10 * 9, gpu.free_bytes - kDriver));
+  }
   if (wanted > gpu.free_bytes) {
     return Status(StatusCode::kResourceExhausted, gpu_text(gpu) + " has " + mib(gpu.free_bytes) +
                                                       " free of " + mib(gpu.total_bytes) +

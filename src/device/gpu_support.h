@@ -24,12 +24,14 @@ struct GpuFacts {
 // kFailedPrecondition: the driver knows an older major version of CUDA only.
 Status check_gpu(const GpuFacts& gpu);
 
-// Why a GPU that the driver shows did not open: kFailedPrecondition, with the driver's words and
-// what to do.
-enum class GpuTrouble { kTaken, kBroken };  // by another process, or its mode lets none in; else
+// Why a GPU that the driver shows did not open: kFailedPrecondition, of a full one
+// kResourceExhausted, with the driver's words and what to do.  Taken: by another process, or its
+// mode lets none in.  Full: no memory for what the driver itself needs.
+enum class GpuTrouble { kTaken, kFull, kBroken };
 Status gpu_did_not_open(const GpuFacts& gpu, GpuTrouble trouble, const std::string& error);
 
-// Bytes to use of `gpu`: `wanted`, or nine tenths of the free memory if that is 0.
+// Bytes to use of `gpu`: `wanted`, or nine tenths of the free memory if that is 0, and 256 MiB less
+// than all of it.
 // kResourceExhausted: `wanted` is more than there is; the message says what is free.
 Result<int64_t> gpu_budget(const GpuFacts& gpu, int64_t wanted);
 

@@ -34,8 +34,13 @@ Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(model::Model& model
                                                            options.num_blocks, model.device()));
   std::vector<Buffer> states;
   for (int32_t i = 0; i < options.num_slots; ++i) {
-    FATHOM_ASSIGN(Buffer state, model.device().allocate(model.state_layout().bytes()));
-    states.push_back(std::move(state));
+    Result<Buffer> state = model.device().allocate(model.state_layout().bytes());
+    if (!state) {
+      return Status(state.error().code(), "STATE of " + std::to_string(options.num_slots) +
+                                              " sequences: " + state.error().message() +
+                                              "; give a smaller --max-batch");
+    }
+    states.push_back(*std::move(state));
   }
   return std::unique_ptr<LocalExecutor>(
       new LocalExecutor(model, options, std::move(storage), std::move(states)));

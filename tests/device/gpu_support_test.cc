@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "device/device.h"
 #include "device/lost_device.h"
 
@@ -52,10 +54,13 @@ TEST(GpuSupport, AnOldDriverIsNamedWithBothVersions) {
 }
 
 TEST(GpuSupport, AGpuThatDoesNotOpenIsNotLostAndTheMessageSaysWhatToDo) {
-  for (const auto& [trouble, says] : {std::pair{GpuTrouble::kTaken, "another process"},
-                                      std::pair{GpuTrouble::kBroken, "restart"}}) {
+  using enum StatusCode;
+  for (const auto& [trouble, code, says] :
+       {std::tuple{GpuTrouble::kTaken, kFailedPrecondition, "another process"},
+        std::tuple{GpuTrouble::kFull, kResourceExhausted, "half a GiB"},
+        std::tuple{GpuTrouble::kBroken, kFailedPrecondition, "restart"}}) {
     const Status status = gpu_did_not_open(h200(), trouble, "the driver's words");
-    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+    EXPECT_EQ(status.code(), code);
     for (const char* part :
          {says, "GPU 1 (NVIDIA H200)", "the driver's words", "nvidia-smi", "--device cpu"}) {
       EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
@@ -72,6 +77,11 @@ TEST(GpuSupport, AGpuThatDoesNotOpenIsNotLostAndTheMessageSaysWhatToDo) {
 
 TEST(GpuSupport, TheBudgetIsWhatWasAskedOrNineTenthsOfWhatIsFree) {
   EXPECT_EQ(*gpu_budget(h200(), 0), (int64_t{140} << 30) / 10 * 9);
+  GpuFacts nearly_full = h200();
+  nearly_full.free_bytes = int64_t{1000} << 20;
+  EXPECT_EQ(*gpu_budget(nearly_full, 0), int64_t{744} << 20);
+  nearly_full.free_bytes = int64_t{100} << 20;
+  EXPECT_EQ(*gpu_budget(nearly_full, 0), 0);
   EXPECT_EQ(*gpu_budget(h200(), 1000), 1000);
   const Result<int64_t> refused = gpu_budget(h200(), int64_t{141} << 30);
   ASSERT_FALSE(refused);

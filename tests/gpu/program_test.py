@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The program on a GPU as a user runs it: same texts as on the CPU, memory that adds up, clear errors, a server that ends.
 
-Usage: program_test.py FATHOM SOURCE_DIR LOSE_GPU_LIBRARY.  Ends with 77 if the program finds no GPU.
+Usage: program_test.py FATHOM SOURCE_DIR.  Ends with 77 if the program finds no GPU.
 """
 import concurrent.futures
+import ctypes
 import json
 import os
 import pathlib
@@ -17,13 +18,18 @@ import urllib.request
 
 FATHOM = sys.argv[1]
 SOURCE = pathlib.Path(sys.argv[2])
-LOSE_GPU = sys.argv[3]
 MODEL = ["--model", str(SOURCE / "models/demo")]
 MIB = 1 << 20
 
 
-def fathom(*args, timeout=120):
-    return subprocess.run([FATHOM, *args], capture_output=True, text=True, timeout=timeout, check=False)
+def fathom(*args, timeout=120, env=None):
+    return subprocess.run([FATHOM, *args], capture_output=True, text=True, timeout=timeout, check=False, env={**os.environ, **(env or {})})
+
+
+def build(source, library, *options):
+    """A shared library of one file of this folder, for the program to be run with."""
+    subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", *options, SOURCE / "tests/gpu" / source, "-o", library, "-ldl", "-pthread"], check=True)
+    return str(library)
 
 
 def answers(*options):
@@ -103,6 +109,21 @@ class ProgramOnAGpu(unittest.TestCase):
             self.assertIn(says, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1)
 
+    def test_a_gpu_that_is_not_supported_is_said_and_auto_takes_the_cpu(self):
+        ctypes.CDLL("libcuda.so.1")
+        driver = next(line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines() if "libcuda.so" in line)
+        with tempfile.TemporaryDirectory() as folder:
+            build("older_gpu.cc", pathlib.Path(folder) / "libcuda.so.1", "-Wl,-soname,libcuda.so.1")
+            path = os.pathsep.join(filter(None, (folder, os.environ.get("LD_LIBRARY_PATH"))))
+            older = {"LD_LIBRARY_PATH": path, "REAL_LIBCUDA": driver}
+            done = fathom("generate", *MODEL, "--device", "cuda:0", "--prompt", "hi", env=older)
+            self.assertEqual((done.returncode, done.stdout), (3, ""), done.stderr)
+            for words in ("compute capability 8.0", "supported are 9.0 (H100, H200)", "--device cpu"):
+                self.assertIn(words, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            done = fathom("generate", *MODEL, "--prompt", "What is the capital of France?", env=older)
+            self.assertEqual((done.returncode, done.stdout.strip()), (0, "Paris"), done.stderr)
+
     def test_sixteen_clients_get_what_one_gets_and_sigterm_ends_when_answers_do(self):
         server = Server("--client-sampling")
         self.assertIn("logits and lists of steps", server.start)
@@ -130,7 +151,8 @@ class ProgramOnAGpu(unittest.TestCase):
     def test_a_lost_gpu_ends_all_requests_and_the_server(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "now"
-            server = Server(env={"LD_PRELOAD": LOSE_GPU, "LOSE_GPU_FILE": str(file)})
+            lose_gpu = build("lose_gpu.cc", pathlib.Path(folder) / "liblose_gpu.so")
+            server = Server(env={"LD_PRELOAD": lose_gpu, "LOSE_GPU_FILE": str(file)})
             started = threading.Semaphore(0)
 
             def ask(i):

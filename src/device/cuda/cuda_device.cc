@@ -24,10 +24,10 @@ int64_t rounded(int64_t bytes) {
 // Nothing is lost yet when a GPU is being opened, whatever the error is.
 Status did_not_open(const GpuFacts& gpu, cudaError_t error) {
   cudaGetLastError();
-  if (error == cudaErrorMemoryAllocation) return cuda_status(error, "opening the GPU");
-  return gpu_did_not_open(
-      gpu, error == cudaErrorDevicesUnavailable ? GpuTrouble::kTaken : GpuTrouble::kBroken,
-      cudaGetErrorString(error));
+  const GpuTrouble trouble = error == cudaErrorDevicesUnavailable ? GpuTrouble::kTaken
+                             : error == cudaErrorMemoryAllocation ? GpuTrouble::kFull
+                                                                  : GpuTrouble::kBroken;
+  return gpu_did_not_open(gpu, trouble, cudaGetErrorString(error));
 }
 
 Result<GpuFacts> read_facts(int ordinal, int* num_multiprocessors) {
@@ -124,7 +124,7 @@ Result<std::byte*> CudaDevice::take(int64_t bytes) {
   if (used_bytes_.fetch_add(size) + size > budget_bytes_) {
     used_bytes_.fetch_sub(size);
     return Status(StatusCode::kResourceExhausted,
-                  "GPU memory: " + std::to_string(size >> 20) + " MiB wanted, " +
+                  "GPU memory: " + std::to_string((size + (1 << 20) - 1) >> 20) + " MiB wanted, " +
                       std::to_string(free_bytes() >> 20) + " MiB left of a budget of " +
                       std::to_string(budget_bytes_ >> 20) + " MiB");
   }

@@ -35,6 +35,7 @@ struct Piece {
 // Bytes of the GPU that one filling of a buffer becomes.
 struct Task {
   std::byte* to;
+  const std::byte* allocation;
   int64_t bytes;
   size_t first, last;  // of its pieces
 };
@@ -46,9 +47,10 @@ std::vector<Task> cut(std::span<const HostCopy> copies, std::vector<Piece>* piec
       std::byte* to = copy.to + at;
       int64_t offset = tasks.empty() ? -1 : to - tasks.back().to;
       const bool follows = offset >= 0 && offset < kBufferBytes && offset >= tasks.back().bytes &&
-                           offset - tasks.back().bytes <= kGapMost;
+                           offset - tasks.back().bytes <= kGapMost &&
+                           copy.allocation == tasks.back().allocation;
       if (!follows) {
-        tasks.push_back({to, 0, pieces->size(), pieces->size()});
+        tasks.push_back({to, copy.allocation, 0, pieces->size(), pieces->size()});
         offset = 0;
       }
       const int64_t bytes = std::min(kBufferBytes - offset, copy.bytes - at);

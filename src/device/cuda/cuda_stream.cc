@@ -57,7 +57,7 @@ void CudaStream::check(cudaError_t error, const char* what) {
   if (error != cudaSuccess && status_.ok()) status_ = cuda_status(error, what);
 }
 
-// Operations have arguments that are not there now, so none may reach the GPU.
+// Operations and copies have arguments that are not there now, so none may reach the GPU.
 void CudaStream::fail(Status error) {
   if (status_.ok()) status_ = std::move(error);
   has_failed_ = true;
@@ -151,7 +151,7 @@ cudaStream_t CudaStream::launch_handle() {
 }
 
 void CudaStream::copy(void* to, const void* from, size_t bytes) {
-  if (bytes == 0 || !leave_repeat()) return;
+  if (bytes == 0 || has_failed_ || !leave_repeat()) return;
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, handle_), "a copy");
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/model/model_engine.h"
 #include "harness/random_values.h"
+#include "runner/loaded_model.h"
 
 namespace fathom::engine {
 namespace {
@@ -90,6 +91,44 @@ TEST(WarmUp, TakesAllMemoryOfTheDeviceThatRequestsWillNeed) {
       EXPECT_EQ(device.memory().pinned_on_host, taken.pinned_on_host);
     }
   }
+}
+
+Status warm_up_in(int64_t budget_bytes) {
+  FATHOM_ASSIGN(const std::unique_ptr<Device> device,
+                open_cuda_device({.budget_bytes = budget_bytes}));
+  FATHOM_ASSIGN(
+      const runner::LoadedModel model,
+      runner::load_model(std::string(FATHOM_SOURCE_DIR) + "/models/demo",
+                         {.isa = best_isa(), .block_tokens = kBlock, .device = device.get()}));
+  constexpr int32_t kDrafts = 5;
+  FATHOM_ASSIGN(
+      const auto executor,
+      runner::LocalExecutor::create(
+          *model.model, {.num_slots = kSlots, .num_blocks = kBlocks, .max_draft = kDrafts}));
+  return runner::warm_up(*executor, {.max_rows = kStepTokens,
+                                     .num_slots = kSlots,
+                                     .num_blocks = kBlocks,
+                                     .block_tokens = kBlock,
+                                     .max_context = model.model->config().max_position_embeddings,
+                                     .vocab_size = model.model->config().vocab_size,
+                                     .window = model.model->config().sliding_window,
+                                     .max_draft = kDrafts});
+}
+
+TEST(WarmUp, TooLittleMemoryIsAnErrorWhereverItRunsOut) {
+  if (test::test_device == nullptr) GTEST_SKIP() << "skipped: the memory of a CPU has no budget";
+  constexpr int64_t kMib = int64_t{1} << 20;
+  int failed = 0;
+  int64_t mib = 2;
+  for (Status status; mib < 400; ++mib) {
+    status = warm_up_in(mib * kMib);
+    if (status.ok()) break;
+    ++failed;
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << mib << ": " << status.to_string();
+    EXPECT_NE(status.message().find("of a budget of"), std::string::npos) << status.message();
+  }
+  EXPECT_GT(failed, 20);
+  EXPECT_LT(mib, 400);
 }
 
 }  // namespace
