@@ -10,6 +10,8 @@ import sys
 import tempfile
 import unittest
 
+from preload import build, build_driver
+
 FATHOM = sys.argv[1]
 SOURCE = pathlib.Path(sys.argv[2])
 
@@ -19,9 +21,7 @@ class OldDriver(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        library = pathlib.Path(folder.name) / "libcuda.so.1"
-        subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", SOURCE / "tests/gpu/old_driver.cc", "-o", library,
-                        "-Wl,-soname,libcuda.so.1"], check=True)
+        build_driver("old_driver.cc", folder.name)
         cls.environment = os.environ | {"LD_LIBRARY_PATH": folder.name}
 
     def fathom(self, *args):
@@ -37,6 +37,11 @@ class OldDriver(unittest.TestCase):
     def test_auto_takes_the_cpu(self):
         done = self.fathom("generate", "--model", str(SOURCE / "models/demo"), "--prompt", "What is the capital of France?")
         self.assertEqual((done.returncode, done.stdout.strip()), (0, "Paris"), done.stderr)
+
+    def test_what_other_tests_load_on_a_gpu_machine_compiles(self):
+        with tempfile.TemporaryDirectory() as folder:
+            build_driver("older_gpu.cc", folder)
+            build("lose_gpu.cc", pathlib.Path(folder) / "liblose_gpu.so")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import threading
 import unittest
 import urllib.request
 
+from preload import build, build_driver
+
 FATHOM = sys.argv[1]
 SOURCE = pathlib.Path(sys.argv[2])
 MODEL = ["--model", str(SOURCE / "models/demo")]
@@ -24,12 +26,6 @@ MIB = 1 << 20
 
 def fathom(*args, timeout=120, env=None):
     return subprocess.run([FATHOM, *args], capture_output=True, text=True, timeout=timeout, check=False, env={**os.environ, **(env or {})})
-
-
-def build(source, library, *options):
-    """A shared library of one file of this folder, for the program to be run with."""
-    subprocess.run(["g++", "-std=c++20", "-shared", "-fPIC", *options, SOURCE / "tests/gpu" / source, "-o", library, "-ldl", "-pthread"], check=True)
-    return str(library)
 
 
 def answers(*options):
@@ -113,7 +109,7 @@ class ProgramOnAGpu(unittest.TestCase):
         ctypes.CDLL("libcuda.so.1")
         driver = next(line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines() if "libcuda.so" in line)
         with tempfile.TemporaryDirectory() as folder:
-            build("older_gpu.cc", pathlib.Path(folder) / "libcuda.so.1", "-Wl,-soname,libcuda.so.1")
+            build_driver("older_gpu.cc", folder)
             path = os.pathsep.join(filter(None, (folder, os.environ.get("LD_LIBRARY_PATH"))))
             older = {"LD_LIBRARY_PATH": path, "REAL_LIBCUDA": driver}
             done = fathom("generate", *MODEL, "--device", "cuda:0", "--prompt", "hi", env=older)
