@@ -55,12 +55,23 @@ Status weights_do_not_fit(const GpuNeeds& needs, const std::string& gpu, int64_t
   std::string message = "the weights take " + size_text(needs.weights(needs.placement)) +
                         " of GPU memory, and " + gpu + " has " + size_text(free_bytes) +
                         " for them, caches and workspaces";
+  bool needs_host = false;  // it would fit the GPU
   for (const model::PlacementOptions& options : smaller(needs.placement)) {
     const int64_t left = free_bytes - needs.weights(options) - needs.state - kWorkspaceGuess;
-    if (left <= 0 || needs.on_host(options) > host_bytes) continue;
+    if (left <= 0) continue;
+    if (needs.on_host(options) > host_bytes) {
+      needs_host = true;
+      continue;
+    }
     return too_little(message + "; with " + options_text(options) + " they take " +
                       size_text(needs.weights(options)) + " there, which leaves " +
                       size_text(left) + " for --kv-memory");
+  }
+  if (needs_host) {
+    return too_little(message + "; for experts or Engram tables in host memory this machine's " +
+                      size_text(host_bytes) +
+                      " are too little: use --device cpu, which reads weights from the files, or "
+                      "a GPU with more memory");
   }
   return too_little(message +
                     "; even with all experts and Engram tables in host memory that is too "
@@ -121,13 +132,17 @@ Status check_gpu_memory(const GpuNeeds& needs, const std::string& gpu, int64_t f
                       "; give a smaller --max-batch");
   }
   if (needs.pages > left) {
-    const int64_t fits = (left - std::min(kWorkspaceGuess, left / 2)) >> 10;
-    const std::string most =
-        fits < 1024 ? std::to_string(fits) + "K" : std::to_string(fits >> 10) + "M";
+    const int64_t fits = (left - std::min(kWorkspaceGuess, left / 2)) >> 20;
+    if (fits < 1) {
+      return too_little(gpu + " has " + size_text(free_bytes) + ": beside weights, " +
+                        size_text(weights) + ", and STATE, " + size_text(needs.state) +
+                        ", nothing is left for PAGES; give a smaller --max-batch, or use "
+                        "--device cpu or a GPU with more memory");
+    }
     return too_little("--kv-memory of " + size_text(needs.pages) + " does not fit: " + gpu +
                       " has " + size_text(free_bytes) + ", the weights take " + size_text(weights) +
-                      " and STATE " + size_text(needs.state) + "; give --kv-memory " + most +
-                      " or less");
+                      " and STATE " + size_text(needs.state) + "; give --kv-memory " +
+                      std::to_string(fits) + "M or less");
   }
   return Status();
 }

@@ -356,7 +356,10 @@ Result<std::unique_ptr<Instance>> assemble(const Config& config, const Hooks& ho
                           .numerics = instance->numerics,
                           .device = instance->gpu.get(),
                           .placement = placement});
-  if (!loaded) return placing_failed(std::move(loaded).error(), config.device);
+  if (!loaded && instance->gpu != nullptr) {
+    return placing_failed(std::move(loaded).error(), config.device);
+  }
+  if (!loaded) return std::move(loaded).error();
   instance->loaded = *std::move(loaded);
   FATHOM_TRY(read_generation_config(instance->dir, instance.get()));
   instance->grammars = std::make_unique<grammar::GrammarStore>(

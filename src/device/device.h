@@ -124,13 +124,14 @@ class Placement {
   }
 
  private:
+  // Where the slab of the device begins that `to` lies in; nullptr: host memory.
+  const std::byte* slab_of(const std::byte* to) const;
+
   Device* device_;
   ThreadPool* pool_;
   std::vector<Buffer> slabs_, host_slabs_;
   int64_t used_ = 0;  // of the last slab of the device
   int64_t bytes_[2] = {0, 0};
-  const std::byte* slab_of(const std::byte* to) const;
-
   std::vector<HostCopy> later_[2];
   Status status_;
 };
@@ -140,11 +141,11 @@ Device& cpu_device();
 
 struct CudaOptions {
   int ordinal = 0;
-  int64_t budget_bytes = 0;  // of device memory; 0: nine tenths of what is free
+  int64_t budget_bytes = 0;  // of device memory; 0: as gpu_budget()
 };
 // kUnimplemented: not in this build, or a GPU of another generation; kNotFound: no GPU or no
 // driver; kFailedPrecondition: the driver is too old, or the GPU did not open (taken or broken);
-// kResourceExhausted: less memory than the budget.
+// kResourceExhausted: less memory than the budget, or than the driver itself needs.
 Result<std::unique_ptr<Device>> open_cuda_device(const CudaOptions& options);
 
 }  // namespace fathom

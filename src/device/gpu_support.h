@@ -30,8 +30,8 @@ Status check_gpu(const GpuFacts& gpu);
 enum class GpuTrouble { kTaken, kFull, kBroken };
 Status gpu_did_not_open(const GpuFacts& gpu, GpuTrouble trouble, const std::string& error);
 
-// Bytes to use of `gpu`: `wanted`, or nine tenths of the free memory if that is 0, and 256 MiB less
-// than all of it.
+// Bytes to use of `gpu`: `wanted`, or, if that is 0, the smaller of nine tenths of the free memory
+// and all of it but 256 MiB.
 // kResourceExhausted: `wanted` is more than there is; the message says what is free.
 Result<int64_t> gpu_budget(const GpuFacts& gpu, int64_t wanted);
 

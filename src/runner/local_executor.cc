@@ -36,9 +36,10 @@ Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(model::Model& model
   for (int32_t i = 0; i < options.num_slots; ++i) {
     Result<Buffer> state = model.device().allocate(model.state_layout().bytes());
     if (!state) {
-      return Status(state.error().code(), "STATE of " + std::to_string(options.num_slots) +
-                                              " sequences: " + state.error().message() +
-                                              "; give a smaller --max-batch");
+      if (state.error().code() != StatusCode::kResourceExhausted) return std::move(state).error();
+      return Status(StatusCode::kResourceExhausted,
+                    "STATE of " + std::to_string(options.num_slots) +
+                        " sequences: " + state.error().message() + "; give a smaller --max-batch");
     }
     states.push_back(*std::move(state));
   }

@@ -46,7 +46,10 @@ TEST(GpuMemory, WeightsThatDoNotFitNameThePlacementThatWould) {
   EXPECT_TRUE(says(tables, "with --engram-in host they take")) << tables.to_string();
   // The host has no room for the experts and the tables, so there is no way.
   const Status none = check(release_needs({}), 130, 128);
-  EXPECT_TRUE(says(none, "use --device cpu")) << none.to_string();
+  EXPECT_TRUE(says(none, "this machine's 128.0 GiB are too little: use --device cpu"))
+      << none.to_string();
+  const Status nowhere = check(release_needs({}), 4, 1024);
+  EXPECT_TRUE(says(nowhere, "even with all experts")) << nowhere.to_string();
   EXPECT_TRUE(check(release_needs({.host_experts = true, .host_engram = true}), 130).ok());
 }
 
@@ -66,6 +69,9 @@ TEST(GpuMemory, CachesThatDoNotFitNameTheSizeThatWould) {
   fits.pages = mib << 20;
   EXPECT_TRUE(check(fits, 130).ok()) << mib;
   EXPECT_GT(mib, 50 * 1024);
+  GpuNeeds full = needs;
+  full.state = 130 * kGiB - full.weights(full.placement) - 1000;
+  EXPECT_TRUE(says(check(full, 130), "nothing is left for PAGES")) << check(full, 130).to_string();
   GpuNeeds many = needs;
   many.state = 200 * kGiB;
   EXPECT_TRUE(says(check(many, 130), "--max-batch")) << check(many, 130).to_string();

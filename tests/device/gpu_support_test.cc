@@ -75,7 +75,7 @@ TEST(GpuSupport, AGpuThatDoesNotOpenIsNotLostAndTheMessageSaysWhatToDo) {
   EXPECT_EQ(early.message().find("GPU 2 did not open: words"), 0u) << early.message();
 }
 
-TEST(GpuSupport, TheBudgetIsWhatWasAskedOrNineTenthsOfWhatIsFree) {
+TEST(GpuSupport, TheBudgetIsWhatWasAskedOrLeavesWhatTheDriverNeeds) {
   EXPECT_EQ(*gpu_budget(h200(), 0), (int64_t{140} << 30) / 10 * 9);
   GpuFacts nearly_full = h200();
   nearly_full.free_bytes = int64_t{1000} << 20;

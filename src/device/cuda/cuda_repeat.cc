@@ -91,7 +91,7 @@ bool CudaStream::capture(Repeat& repeat, const std::function<void()>& work) {
   if (error != cudaSuccess || !status_.ok()) {
     // Without graphs all of it works, if slower.
     (void)cudaGetLastError();
-    status_ = status;
+    if (!has_failed_) status_ = status;
     uses_graphs_ = false;
     repeat.graph = nullptr;
     return false;

@@ -116,7 +116,7 @@ bool CudaStream::add_chunk(size_t bytes) {
 }
 
 const void* CudaStream::upload_bytes(const void* values, size_t bytes) {
-  if (bytes == 0 || values == nullptr) return nullptr;
+  if (bytes == 0 || values == nullptr || has_failed_) return nullptr;
   while (used_ + bytes > chunks_[chunk_].bytes) {
     if (launches_later()) {
       set_watch(Watch::kSpoiled);
