@@ -16,6 +16,9 @@ void dot_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, f
 // The same for kAvx512RowTokens + 1 to kMaxInt8DotTokens tokens.
 void dot_few_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                          int64_t y_stride);
+// fp4 of as many, fp8 of 5 and 6 tokens.
+void dot_lanes_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
+                           int64_t y_stride);
 inline constexpr int64_t kAvx512RowTokens = 3;
 // A tile for vpdpbusd: bytes [groups][planes][8][kBlockRows][4], 4 columns of a row in a dword.
 // fp4: one plane, the value in halves + 12, and then fp32 scales [groups][kBlockRows] at

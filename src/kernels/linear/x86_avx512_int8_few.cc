@@ -1,15 +1,14 @@
-// Integer products of 4 to 8 tokens straight from the stored rows (decode of a batch, drafts),
-// AVX-512 VNNI.
+// Integer products of 4 to 8 tokens straight from the stored fp8 rows (decode of a batch, drafts),
+// AVX-512 VNNI; fp4, and fp8 of 5 and 6 tokens, take less in x86_avx512_int8_lanes.cc.
 //
 // Lanes of a vector of sums: R rows side by side for each of 16 / R tokens, R = 4 for 4 tokens, 2
 // for up to 8.  So a vector of weights is R dwords (4 columns each) over and over, which a load
 // from memory broadcasts, and stored rows need no transposition: R of them are interleaved and
 // their codes widened to bytes once for all tokens, 16 rows by 64 bytes at a time, in L1.
 //
-// Limit: vector operations, two a cycle.  For 64 stored bytes of fp8 they are, with R = 2 (4): 1
-// (2) to interleave, 8 to widen, 16 (8) vpdpbusd, 4 (2) to go on in fp32 and 0 (1) for x, so 14.5
-// (10.5) cycles; of fp4 1 (2), 3, 16 (8), 4 (3), 0 (2), and 2 for scales, so 13 (10).  DRAM gives
-// one of two cores 64 bytes in 11.5 cycles.
+// Limit: vector operations, two a cycle.  For 64 stored bytes they are, with R = 2 (4): 1 (2) to
+// interleave, 8 to widen, 16 (8) vpdpbusd, 4 (2) to go on in fp32 and 0 (1) for x, so 14.5 (10.5)
+// cycles.  DRAM gives one of two cores 64 bytes in 11.5 cycles.
 //
 // 16 rows that follow each other are read side by side, with a prefetch 256 bytes ahead in each, at
 // the end of the rows in the next 16.  More than that, and x is no longer in L1.
@@ -18,7 +17,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/linear/int8_product.h"
 #include "kernels/linear/prefetch.h"
@@ -26,54 +24,42 @@
 namespace fathom::kernels {
 namespace {
 
-constexpr int64_t kAheadBytes = 256;
 constexpr int64_t kRows = kFewRows;
-constexpr int64_t kStepBytes = kFewStepBytes;
+constexpr int64_t kStepBytes = kFewStepBytes;  // a byte a column
 
 // 16 rows by all columns of a chunk.
-template <class Weights, int R>
+template <int R>
 class Block {
  public:
   static constexpr int kSets = kRows / R;  // of R rows
-  static constexpr bool kFp8 = std::is_same_v<Weights, Fp8>;
-  static constexpr int64_t kStepCols = Weights::kStepGroups * kGroupCols;
   using X = PackedX<R>;
   using Sums = __m512i[kSets];
 
   // Rows [row, row + 16) of run.w; those behind the run's last repeat it.
-  Block(const Int8RowRun& run, int64_t row, const X& x) : w_(*run.w), x_(x) {
+  Block(const Int8RowRun& run, int64_t row, const X& x)
+      : x_(x), scale_(run.w->scale + row / kBlockRows * (run.w->cols / kGroupCols)) {
     const int64_t last = run.first + run.rows - 1;
-    groups_ = w_.cols / kGroupCols;
-    alignas(64) int32_t at[kRows];
-    const int64_t bytes = w_.cols * kStepBytes / kStepCols;
     for (int64_t i = 0; i < kRows; ++i) {
-      const int64_t r = std::min(last, row + i);
-      rows_[i] = w_.data + r * bytes;
-      at[i] = static_cast<int32_t>((r - row) * groups_);
+      rows_[i] = run.w->data + std::min(last, row + i) * run.w->cols;
     }
-    scale_at_ = _mm512_load_si512(at);
-    scale_ = w_.scale + (kFp8 ? row / kBlockRows : row) * groups_;
   }
 
   // acc goes on with columns [col, col + cols).  `turn`: bytes from the last line of these columns
   // to where the next ones begin.
   void run(int64_t col, int64_t cols, int64_t turn, __m512* acc) {
-    const int64_t end = (col + cols) * kStepBytes / kStepCols;
     const auto step_at = [&](int64_t c) {
-      const int64_t byte = (col + c) * kStepBytes / kStepCols;
-      const int64_t groups = std::clamp<int64_t>(cols - c, 0, kStepCols) / kGroupCols;
-      return Step{.byte = byte,
-                  .mask = first_bytes(groups * Weights::kGroupBytes),
-                  .groups = groups,
-                  .ahead = kAheadBytes + (byte + kAheadBytes < end ? 0 : turn),
-                  .planes = planes_[c / kStepCols % 2]};
+      const int64_t some = std::clamp<int64_t>(cols - c, 0, kStepBytes);
+      return Step{.byte = col + c,
+                  .mask = first_bytes(some),
+                  .groups = some / kGroupCols,
+                  .ahead = kFewAheadBytes + (c + kFewAheadBytes < cols ? 0 : turn),
+                  .planes = planes_[c / kStepBytes % 2]};
     };
     Step step = step_at(0);
     unpack_all(step);
-    for (int64_t c = 0; c < cols; c += kStepCols) {
-      const Step next = step_at(c + kStepCols);
-      if constexpr (!kFp8) load_fp4_scales((col + c) / kGroupCols, step.groups);
-      if (next.groups == Weights::kStepGroups) {
+    for (int64_t c = 0; c < cols; c += kStepBytes) {
+      const Step next = step_at(c + kStepBytes);
+      if (next.groups == Fp8::kStepGroups) {
         add_groups<true>(step, c / kGroupCols, col / kGroupCols, next, acc);
       } else {
         add_groups<false>(step, c / kGroupCols, col / kGroupCols, next, acc);
@@ -94,7 +80,7 @@ class Block {
   };
   // Of each product of a group some sets of the next step are unpacked, so that the products'
   // chains and the shuffles of unpacking fill each other's gaps.
-  static constexpr int kSetsAGroup = kSets / Weights::kStepGroups;
+  static constexpr int kSetsAGroup = kSets / Fp8::kStepGroups;
 
   template <bool kWhole>
   inline __attribute__((always_inline)) void unpack(const Step& step, int64_t s) {
@@ -106,31 +92,19 @@ class Block {
     });
     interleave<R>(v);
     each<R>([&](auto i) __attribute__((always_inline)) {
-      weights_.widen(v[i], step.planes + (s * R + i) * kStepBytes);
+      weights_.widen<kFewPlaneBytes>(v[i], step.planes + (s * R + i) * kStepBytes);
     });
   }
   void unpack_all(const Step& step) {
     for (int s = 0; s < kSets; ++s) unpack<false>(step, s);
   }
-  // After part k of kParts of the products of group g.
-  template <size_t k, size_t kParts>
+  // After the products of dword k of 8 of group g.
+  template <size_t k>
   inline __attribute__((always_inline)) void unpack_some(const Step& next, int64_t g) {
-    if constexpr (k % (kParts / kSetsAGroup) == 0) {
-      unpack<true>(next, g * kSetsAGroup + static_cast<int64_t>(k / (kParts / kSetsAGroup)));
+    constexpr size_t kEvery = 8 / kSetsAGroup;
+    if constexpr (k % kEvery == 0) {
+      unpack<true>(next, g * kSetsAGroup + static_cast<int64_t>(k / kEvery));
     }
-  }
-
-  void load_fp4_scales(int64_t group, int64_t groups) {
-    const uint8_t* first = scale_ + group;
-    const __m512i words = groups == 4 ? _mm512_i32gather_epi32(scale_at_, first, 1)
-                                      : few_scales(first, scale_at_, groups);
-    each<4>([&](auto g) __attribute__((always_inline)) {
-      const __m512 scale = scale_of_byte(words, g);
-      _mm512_store_ps(row_scales_[g], scale);
-      _mm512_store_ps(row_shifts_[g], _mm512_mul_ps(scale, _mm512_set1_ps(-kMagic)));
-    });
-    // Those of the next 16 rows.
-    prefetch(scale_ + kRows * groups_ + group * kRows);
   }
 
   static inline __attribute__((always_inline)) void start(Sums& sums, __m512i value) {
@@ -140,7 +114,7 @@ class Block {
   template <bool kUnpack>
   void add_groups(const Step& step, int64_t group, int64_t first, const Step& next, __m512* acc) {
     for (int64_t g = 0; g < step.groups; ++g) {
-      add_group<kUnpack>(step.planes + g * Weights::kGroupBytes, group + g, first, g, next, acc);
+      add_group<kUnpack>(step.planes + g * Fp8::kGroupBytes, group + g, first, g, next, acc);
     }
   }
 
@@ -153,73 +127,31 @@ class Block {
     load_x<R>(x_.code + group * X::kGroupBytes, x);
     const __m512i offset = _mm512_load_si512(x_.offset[group]);
     __m512 scale = _mm512_load_ps(x_.scale[group]);
-    if constexpr (kFp8) {
-      Sums high, low;
-      start(high, offset);
-      start(low, offset);
-      each<8>([&](auto k) __attribute__((always_inline)) {
-        const uint8_t* at = w + k / 4 * 16 + place_of_dword<R>(k % 4);
-        each<kSets>([&](auto s) __attribute__((always_inline)) {
-          high[s] = _mm512_dpbusd_epi32(high[s], broadcast<R>(at + s * R * 64), x[k]);
-          low[s] =
-              _mm512_dpbusd_epi32(low[s], broadcast<R>(at + s * R * 64 + kFewPlaneBytes), x[k]);
-        });
-        if constexpr (kUnpack) unpack_some<k, 8>(next, g);
-      });
-      const uint32_t ws = std::max(uint32_t{scale_[first + group]} << 23, uint32_t{1} << 22);
-      scale =
-          _mm512_mul_ps(scale, _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int32_t>(ws))));
+    Sums high, low;
+    start(high, offset);
+    start(low, offset);
+    each<8>([&](auto k) __attribute__((always_inline)) {
+      const uint8_t* at = w + k / 4 * 16 + place_of_dword<R>(k % 4);
       each<kSets>([&](auto s) __attribute__((always_inline)) {
-        const __m512 f = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high[s]), _mm512_set1_ps(float{kRadix}),
-                                         _mm512_cvtepi32_ps(low[s]));
-        acc[s] = _mm512_fmadd_ps(f, scale, acc[s]);
+        high[s] = _mm512_dpbusd_epi32(high[s], broadcast<R>(at + s * R * 64), x[k]);
+        low[s] = _mm512_dpbusd_epi32(low[s], broadcast<R>(at + s * R * 64 + kFewPlaneBytes), x[k]);
       });
-    } else {
-      Sums sums;
-      start(sums, offset);
-      add_fp4<kUnpack>(w, x, sums, next, g);
-      each<kSets>([&](auto s) __attribute__((always_inline)) {
-        const __m512 ws = broadcast<R>(row_scales_[g] + s * R);
-        const __m512 f =
-            _mm512_fmadd_ps(_mm512_castsi512_ps(sums[s]), ws, broadcast<R>(row_shifts_[g] + s * R));
-        acc[s] = _mm512_fmadd_ps(f, scale, acc[s]);
-      });
-    }
-  }
-
-  template <bool kUnpack>
-  inline __attribute__((always_inline)) void add_fp4(const uint8_t* w, const __m512i (&x)[8],
-                                                     Sums& sums, const Step& next, int64_t g) {
-    // Two chains a set where the sets are few.
-    constexpr bool kTwo = kSets < 8;
-    Sums odd;
-    if (kTwo) start(odd, _mm512_setzero_si512());
-    each<4>([&](auto k) __attribute__((always_inline)) {
-      const uint8_t* at = w + place_of_dword<R>(k);
-      each<kSets>([&](auto s) __attribute__((always_inline)) {
-        sums[s] = _mm512_dpbusd_epi32(sums[s], broadcast<R>(at + s * R * 64), x[k]);
-        __m512i& other = kTwo ? odd[s] : sums[s];
-        other =
-            _mm512_dpbusd_epi32(other, broadcast<R>(at + s * R * 64 + kFewPlaneBytes), x[k + 4]);
-      });
-      if constexpr (kUnpack) unpack_some<k, 4>(next, g);
+      if constexpr (kUnpack) unpack_some<k>(next, g);
     });
-    if (!kTwo) return;
+    const uint32_t ws = std::max(uint32_t{scale_[first + group]} << 23, uint32_t{1} << 22);
+    scale = _mm512_mul_ps(scale, _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int32_t>(ws))));
     each<kSets>([&](auto s) __attribute__((always_inline)) {
-      sums[s] = _mm512_add_epi32(sums[s], odd[s]);
+      const __m512 f = _mm512_fmadd_ps(_mm512_cvtepi32_ps(high[s]), _mm512_set1_ps(float{kRadix}),
+                                       _mm512_cvtepi32_ps(low[s]));
+      acc[s] = _mm512_fmadd_ps(f, scale, acc[s]);
     });
   }
 
-  const WeightMatrix& w_;
   const X& x_;
-  const Weights weights_;
+  const Fp8 weights_;
   const uint8_t* rows_[kRows];
-  int64_t groups_;  // of a row
   const uint8_t* scale_;
-  __m512i scale_at_;  // of each row behind scale_
   alignas(64) uint8_t planes_[2][2 * kFewPlaneBytes];
-  alignas(64) float row_scales_[4][kRows];
-  alignas(64) float row_shifts_[4][kRows];  // -kMagic times that
 };
 
 // acc [sets][tokens][R rows] from and to rows of y.
@@ -243,34 +175,28 @@ void store_acc(const __m512* acc, float unit, float* y, int64_t y_stride, int64_
   for (int64_t t = 0; t < tokens; ++t) _mm512_mask_storeu_epi32(y + t * y_stride, rows, v[t]);
 }
 
-template <class Weights, int R>
+template <int R>
 void dot_run(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y, int64_t y_stride) {
   PackedX<R> packed;
-  const int64_t all = run.w->cols, bytes = stored_row_bytes(*run.w);
+  const int64_t all = run.w->cols;
   const int64_t chunks = (all + kChunkCols - 1) / kChunkCols;
   const int64_t chunk = round_up((all + chunks - 1) / chunks, 128);
   for (int64_t col = 0; col < all; col += chunk) {
     const int64_t cols = std::min(chunk, all - col);
     const bool last = col + cols == all;
-    packed.pack(x, tokens, col, cols, Weights::kStart);
+    packed.pack(x, tokens, col, cols);
     for (int64_t r = 0; r < run.rows; r += kRows) {
       const __mmask16 rows = first_lanes(run.rows - r);
       __m512 acc[kRows / R];
       for (__m512& a : acc) a = _mm512_setzero_ps();
       if (col > 0) load_acc<R>(y + r, y_stride, tokens, rows, acc);
-      Block<Weights, R> block(run, run.first + r, packed);
+      Block<R> block(run, run.first + r, packed);
       // The next columns are in the next rows, or else, likely, the next ones of these.
       const bool go_on = r + kRows < run.rows;
-      block.run(col, cols, go_on ? kRows * bytes - cols * bytes / all : -kAheadBytes, acc);
-      store_acc<R>(acc, last ? Weights::kUnit : 1.0f, y + r, y_stride, tokens, rows);
+      block.run(col, cols, go_on ? kRows * all - cols : -kFewAheadBytes, acc);
+      store_acc<R>(acc, last ? Fp8::kUnit : 1.0f, y + r, y_stride, tokens, rows);
     }
   }
-}
-
-template <class Weights>
-void dot_few(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y, int64_t y_stride) {
-  if (tokens <= 4) return dot_run<Weights, 4>(run, x, tokens, y, y_stride);
-  dot_run<Weights, 2>(run, x, tokens, y, y_stride);
 }
 
 }  // namespace
@@ -278,8 +204,13 @@ void dot_few(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
 void dot_few_int8_avx512(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, float* y,
                          int64_t y_stride) {
   static_assert(kMaxInt8DotTokens == 8);
-  if (!is_fp4(*run.w)) return dot_few<Fp8>(run, x, tokens, y, y_stride);
-  dot_few<Fp4>(run, x, tokens, y, y_stride);
+  if (is_fp4(*run.w) || tokens == 5 || tokens == 6) {
+    dot_lanes_int8_avx512(run, x, tokens, y, y_stride);
+  } else if (tokens <= 4) {
+    dot_run<4>(run, x, tokens, y, y_stride);
+  } else {
+    dot_run<2>(run, x, tokens, y, y_stride);
+  }
 }
 
 }  // namespace fathom::kernels

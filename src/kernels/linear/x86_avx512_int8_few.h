@@ -1,6 +1,6 @@
-// What products of 4 to 8 tokens are made of with AVX-512 VNNI (x86_avx512_int8_few.cc): x packed
-// for its lanes, and stored weights as bytes of rows side by side.  For files compiled for that ISA
-// only; everything is inline.
+// What products of 4 to 8 tokens are made of with AVX-512 VNNI (x86_avx512_int8_few.cc,
+// x86_avx512_int8_lanes.cc): x packed for its lanes, and stored weights as bytes of rows side by
+// side.  For files compiled for that ISA only; everything is inline.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ namespace fathom::kernels {
 inline constexpr int64_t kFewRows = 16;       // read together
 inline constexpr int64_t kFewStepBytes = 64;  // of each row
 inline constexpr int64_t kFewPlaneBytes = kFewRows * kFewStepBytes;
+inline constexpr int64_t kFewAheadBytes = 256;  // from a line of a row to the one to ask for
 
 // 16 / R vectors as rows of pieces of R dwords, transposed.
 template <int R>
@@ -51,16 +52,15 @@ struct PackedX {
   alignas(64) float scale[kChunkCols / kGroupCols + kTokens][16];
   alignas(64) int32_t offset[kChunkCols / kGroupCols + kTokens][16];
 
-  // `start`: what sums have besides their offsets.
-  void pack(const Int8Rows& x, int64_t tokens, int64_t col, int64_t cols, int32_t start) {
+  void pack(const Int8Rows& x, int64_t tokens, int64_t col, int64_t cols) {
     for (int64_t c = 0; c < cols; c += 64) {
       pack_codes(x.code + col + c, x.code_stride, tokens, code + c * kTokens);
     }
     for (int64_t g = 0; g < cols / kGroupCols; g += kTokens) {
       const int64_t at = col / kGroupCols + g;
       const __mmask16 there = first_lanes(std::min<int64_t>(kTokens, cols / kGroupCols - g));
-      pack_groups(x.scale + at, x.group_stride, tokens, there, 0, scale[g]);
-      pack_groups(x.offset + at, x.group_stride, tokens, there, start, offset[g]);
+      pack_groups(x.scale + at, x.group_stride, tokens, there, scale[g]);
+      pack_groups(x.offset + at, x.group_stride, tokens, there, offset[g]);
     }
   }
 
@@ -76,7 +76,7 @@ struct PackedX {
   }
   // A dword for each of kTokens groups of all tokens.
   static void pack_groups(const void* from, int64_t stride, int64_t tokens, __mmask16 there,
-                          int32_t plus, void* to) {
+                          void* to) {
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i group = _mm512_srli_epi32(lane, R == 4 ? 2 : 1);
     __m512i v[kTokens];
@@ -87,8 +87,7 @@ struct PackedX {
     }
     transpose<R>(v);
     for (int t = 0; t < kTokens; ++t) {
-      _mm512_store_si512(static_cast<int32_t*>(to) + 16 * t,
-                         _mm512_add_epi32(v[t], _mm512_set1_epi32(plus)));
+      _mm512_store_si512(static_cast<int32_t*>(to) + 16 * t, v[t]);
     }
   }
 };
@@ -147,11 +146,6 @@ static inline __attribute__((always_inline)) __m512i broadcast(const uint8_t* w)
   }
 }
 
-template <int R>
-static inline __attribute__((always_inline)) __m512 broadcast(const float* rows) {
-  return _mm512_castsi512_ps(broadcast<R>(reinterpret_cast<const uint8_t*>(rows)));
-}
-
 // e4m3 in units is kRadix high + low, both from -124 to 124, so that the sign is that of both
 // bytes; 128 more, and they are unsigned.  As 31 x 8 the radix makes products with sums exact in
 // fp32, where radix high + low then rounds once: as the sum of integers would.
@@ -172,8 +166,9 @@ constexpr SignedTables make_signed_tables() {
 }
 inline constexpr SignedTables kSignedTables = make_signed_tables();
 
+// Stored bytes to planes of bytes, kPlane bytes apart.
 struct Fp8 {
-  static constexpr int32_t kStart = 0;
+  static constexpr int32_t kStart = 0;  // of sums, besides their offsets
   static constexpr int64_t kStepGroups = 2;
   static constexpr int64_t kGroupBytes = 32;  // of a row
   static constexpr float kUnit = 0x1p-6f;
@@ -181,7 +176,8 @@ struct Fp8 {
   const __m512i low_big = _mm512_load_si512(kSignedTables.low_big);
   const __m512i high_big = _mm512_load_si512(kSignedTables.high_big);
 
-  // Planes: high bytes, low bytes.
+  // High bytes, low bytes.
+  template <int64_t kPlane>
   void widen(__m512i w, uint8_t* out) const {
     const __m512i zero = _mm512_setzero_si512();
     // Bit 6, by way of bit 7: a test would take the shuffles' port.
@@ -193,7 +189,7 @@ struct Fp8 {
     high = _mm512_mask_sub_epi8(high, negative, zero, high);
     low = _mm512_mask_sub_epi8(low, negative, zero, low);
     _mm512_store_si512(out, high);
-    _mm512_store_si512(out + kFewPlaneBytes, low);
+    _mm512_store_si512(out + kPlane, low);
   }
 };
 
@@ -204,11 +200,11 @@ struct Fp4 {
   static constexpr float kUnit = 0.5f;
   const __m512i table = e2m1_bytes(12);
 
-  // Planes: low nibbles (even columns), high nibbles.
+  // Low nibbles (even columns), high nibbles.
+  template <int64_t kPlane>
   void widen(__m512i w, uint8_t* out) const {
     _mm512_store_si512(out, _mm512_permutexvar_epi8(w, table));
-    _mm512_store_si512(out + kFewPlaneBytes,
-                       _mm512_permutexvar_epi8(_mm512_srli_epi16(w, 4), table));
+    _mm512_store_si512(out + kPlane, _mm512_permutexvar_epi8(_mm512_srli_epi16(w, 4), table));
   }
 };
 
