@@ -8,11 +8,12 @@ Status ForwardPass::take(const RowDraws& draws, std::span<const int64_t> drawn_r
                          std::span<int32_t> tokens, std::span<const int64_t> rows,
                          std::span<const float*> logits, DrawnLogprobs* logprobs) {
   const int64_t vocab = c_.vocab_size;
+  // First: nothing that may fail without waiting comes after a kernel has been told where to write.
+  FATHOM_TRY(reserve_host_rows(std::ssize(rows)));
   if (!draws.rows.empty()) {
     const int32_t* drawn = draw_rows(draws, ws_.logits.data(), drawn_rows, nullptr, tokens.data());
     if (!draws.with_logprobs.empty()) measure(draws, drawn_rows, drawn, *logprobs);
   }
-  FATHOM_TRY(reserve_host_rows(std::ssize(rows)));
   for (size_t i = 0; i < rows.size(); ++i) {
     logits[i] = host_row(ws_.logits.data() + rows[i] * vocab, static_cast<int64_t>(i));
   }

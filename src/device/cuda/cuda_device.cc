@@ -85,6 +85,9 @@ bool loses_device(cudaError_t error) {
   }
 }
 
+// Rounded up.
+int64_t to_mib(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
+
 }  // namespace
 
 Status cuda_status(cudaError_t error, const char* what) {
@@ -124,7 +127,7 @@ Result<std::byte*> CudaDevice::take(int64_t bytes) {
   if (used_bytes_.fetch_add(size) + size > budget_bytes_) {
     used_bytes_.fetch_sub(size);
     return Status(StatusCode::kResourceExhausted,
-                  "GPU memory: " + std::to_string((size + (1 << 20) - 1) >> 20) + " MiB wanted, " +
+                  "GPU memory: " + std::to_string(to_mib(size)) + " MiB wanted, " +
                       std::to_string(free_bytes() >> 20) + " MiB left of a budget of " +
                       std::to_string(budget_bytes_ >> 20) + " MiB");
   }
@@ -134,7 +137,8 @@ Result<std::byte*> CudaDevice::take(int64_t bytes) {
   if (error != cudaSuccess) {
     used_bytes_.fetch_sub(size);
     cudaGetLastError();  // a failed allocation is no fault of later calls
-    return cuda_status(error, "taking device memory");
+    const std::string what = "taking " + std::to_string(to_mib(size)) + " MiB of GPU memory";
+    return cuda_status(error, what.c_str());
   }
   return static_cast<std::byte*>(data);
 }
