@@ -116,7 +116,8 @@ struct Int8TileProduct {
 struct Int8Kernels {
   const LaneKernels* lanes;  // what does not depend on the numerics
   // So many go through `dot`, at most kMaxInt8DotTokens; 0: there is none.
-  int64_t max_direct_tokens;
+  int64_t max_direct_fp4_tokens;
+  int64_t max_direct_fp8_tokens;
   int64_t max_direct_e4m3_tokens;  // of RowForm::kE4m3Fp4
 
   // 32 values to the codes, scale and offset of a group of out's first row.

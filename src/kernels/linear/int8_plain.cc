@@ -137,7 +137,8 @@ void multiply(const Int8TileProduct& p) {
 
 const Int8Kernels& plain_int8() {
   static const Int8Kernels kKernels = {.lanes = &plain_lanes(),
-                                       .max_direct_tokens = 0,
+                                       .max_direct_fp4_tokens = 0,
+                                       .max_direct_fp8_tokens = 0,
                                        .max_direct_e4m3_tokens = 0,
                                        .quantize = quantize,
                                        .quantize_row = quantize_row,

@@ -81,7 +81,10 @@ void int8_product(const Int8Kernels& kernels, const WeightMatrix& w, int64_t fir
                   const Int8Rows& x, int64_t tokens, std::byte* tile, float* block_y, float* y,
                   int64_t y_stride) {
   const int64_t rows = std::min(end, w.rows) - first;
-  if (tokens <= (x.low != nullptr ? kernels.max_direct_e4m3_tokens : kernels.max_direct_tokens)) {
+  const int64_t most = !is_fp4(w)         ? kernels.max_direct_fp8_tokens
+                       : x.low != nullptr ? kernels.max_direct_e4m3_tokens
+                                          : kernels.max_direct_fp4_tokens;
+  if (tokens <= most) {
     kernels.dot({.w = &w, .first = first, .rows = rows}, x, tokens, y, y_stride);
     return;
   }

@@ -229,7 +229,8 @@ void multiply(const Int8TileProduct& p) {
 
 Int8Kernels table(void (*product)(const Int8TileProduct&)) {
   return {.lanes = &avx512_lanes(),
-          .max_direct_tokens = kMaxInt8DotTokens,
+          .max_direct_fp4_tokens = kMaxInt8DotTokens,
+          .max_direct_fp8_tokens = kMaxInt8DotTokens,
           .max_direct_e4m3_tokens = kAvx512RowTokens,
           .quantize = quantize_avx512,
           .quantize_row = quantize_row_avx512,

@@ -2,7 +2,7 @@
 //
 // A tile of fp4 holds bytes (value in halves + 12) for vpmaddubsw, whose sums of 2 products, and of
 // 4 such sums, stay below 2^15; a tile of fp8 holds int16 units for vpmaddwd.  e4m3 x is two or
-// three such products a byte of fp4 weights.  Up to 3 tokens take rows as they are stored
+// three such products a byte of fp4 weights.  A few tokens take rows as they are stored
 // (x86_avx2_int8_dot.cc).
 #include "kernels/linear/x86_avx2_int8.h"
 
@@ -150,36 +150,22 @@ void unpack_fp4(const RowBlock& b, int64_t col, int64_t cols, std::byte* tile) {
   }
 }
 
-// 16 e4m3 codes in 16-bit lanes to units of 2^-6: shifted into place they are fp16 of a smaller
-// exponent, and the conversion to int rounds to nearest even.
-__m256i e4m3_to_units(__m256i code) {
-  const __m256i half = _mm256_or_si256(
-      _mm256_and_si256(_mm256_slli_epi16(code, 7), _mm256_set1_epi16(0x3f80)),
-      _mm256_and_si256(_mm256_slli_epi16(code, 8), _mm256_set1_epi16(short(0x8000))));
-  const __m256 unit = _mm256_set1_ps(0x1p14f);
-  const __m256 low = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
-  const __m256 high = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
-  const __m256i packed = _mm256_packs_epi32(_mm256_cvtps_epi32(_mm256_mul_ps(low, unit)),
-                                            _mm256_cvtps_epi32(_mm256_mul_ps(high, unit)));
-  return _mm256_permute4x64_epi64(packed, 0xd8);
-}
-
 void unpack_fp8(const RowBlock& b, int64_t col, int64_t cols, std::byte* tile) {
+  const E4m3Units units;
   for (int64_t i = 0; i < cols; i += kGroupCols) {
     for (int64_t row = 0; row < kBlockRows; row += 8) {
       __m256i v[8];
       load_rows(b, row, col + i, 32, v);
       transpose(v);
       for (int64_t j = 0; j < 8; ++j) {
-        const __m256i zero = _mm256_setzero_si256();
-        const __m256 a = _mm256_castsi256_ps(_mm256_unpacklo_epi8(v[j], zero));
-        const __m256 c = _mm256_castsi256_ps(_mm256_unpackhi_epi8(v[j], zero));
+        // Rows 0, 1, 4, 5 and 2, 3, 6, 7: 4 columns each.
+        __m256i low, high;
+        units(v[j], &low, &high);
+        const __m256 a = _mm256_castsi256_ps(low), c = _mm256_castsi256_ps(high);
         std::byte* out =
             tile + i / kGroupCols * kYmmFp8GroupBytes + 2 * j * kYmmStepBytes + row * 4;
-        _mm256_store_si256((__m256i*)out,
-                           e4m3_to_units(_mm256_castps_si256(_mm256_shuffle_ps(a, c, 0x88))));
-        _mm256_store_si256((__m256i*)(out + kYmmStepBytes),
-                           e4m3_to_units(_mm256_castps_si256(_mm256_shuffle_ps(a, c, 0xdd))));
+        _mm256_store_ps((float*)out, _mm256_shuffle_ps(a, c, 0x88));
+        _mm256_store_ps((float*)(out + kYmmStepBytes), _mm256_shuffle_ps(a, c, 0xdd));
       }
     }
   }
@@ -193,7 +179,7 @@ void unpack(const RowBlock& block, int64_t col, int64_t cols, std::byte* tile) {
   }
 }
 
-// ---- products: one token by the tile's 32 rows
+// ---- products: one token by the tile's 32 rows, or some by 16 of them
 
 __m256i load(const std::byte* p) { return _mm256_load_si256((const __m256i*)p); }
 
@@ -264,6 +250,7 @@ void group_sums_fp8(const std::byte* w, const int16_t* x16, __m256i (&sum)[kVect
   }
 }
 
+// fp8 by int8, or fp4 by e4m3.
 template <bool kFp8>
 void multiply_token(const Int8TileProduct& p, int64_t token) {
   const Int8Rows x = p.x.from(token);
@@ -286,7 +273,7 @@ void multiply_token(const Int8TileProduct& p, int64_t token) {
         _mm256_store_si256((__m256i*)(x16 + i), _mm256_cvtepi8_epi16(c));
       }
       group_sums_fp8(p.tile + g * kYmmFp8GroupBytes, x16, sum);
-    } else if (x.low != nullptr) {
+    } else {
       const int32_t offset = x.offset[first_group + g];
       group_sums_fp4_e4m3(p.tile + g * kYmmFp4GroupBytes, code, x.low + p.col + g * kGroupCols,
                           offset >> 3, sum);
@@ -299,8 +286,6 @@ void multiply_token(const Int8TileProduct& p, int64_t token) {
         }
         xs = _mm256_mul_ps(xs, _mm256_set1_ps(0.125f));
       }
-    } else {
-      group_sums_fp4(p.tile + g * kYmmFp4GroupBytes, code, x.offset[first_group + g], sum);
     }
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
@@ -315,13 +300,83 @@ void multiply_token(const Int8TileProduct& p, int64_t token) {
   for (int v = 0; v < kVectors; ++v) _mm256_storeu_ps(y + 8 * v, _mm256_mul_ps(acc[v], unit));
 }
 
-void multiply(const Int8TileProduct& p) {
-  for (int64_t t = 0; t < p.tokens; ++t) {
-    if (p.block->dtype == DType::kI8) {
-      multiply_token<false>(p, t);
-    } else {
-      multiply_token<true>(p, t);
+// N tokens of int8 by two vectors of a tile of fp4, the 16 rows from `row` on: a load of weights or
+// of x is for several products, and what they need stays in sixteen registers.
+template <int N>
+void multiply_fp4(const Int8TileProduct& p, int64_t token, int64_t row) {
+  const Int8Rows x = p.x.from(token);
+  const int64_t first_group = p.col / kGroupCols;
+  const auto* scales = reinterpret_cast<const float*>(p.tile + kYmmScaleOffset) + row;
+  float* y = p.y + token * kBlockRows + row;
+  if (p.col == 0) {
+    for (int n = 0; n < N; ++n) std::fill_n(y + n * kBlockRows, 16, 0.0f);
+  }
+  const __m256i ones = _mm256_set1_epi16(1);
+  for (int64_t g = 0; g < p.cols / kGroupCols; ++g, scales += kBlockRows) {
+    const std::byte* w = p.tile + g * kYmmFp4GroupBytes + row * 4;
+    const int8_t* code = x.code + p.col + g * kGroupCols;
+    __m256i sum[N][2];
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      __m256i pairs[N][2];
+#pragma GCC unroll 4
+      for (int k = 4 * half; k < 4 * half + 4; ++k) {
+        const __m256i w0 = load(w + k * kYmmStepBytes);
+        const __m256i w1 = load(w + k * kYmmStepBytes + kVectorBytes);
+#pragma GCC unroll 4
+        for (int n = 0; n < N; ++n) {
+          int32_t four;
+          __builtin_memcpy(&four, code + n * x.code_stride + 4 * k, 4);
+          const __m256i v = _mm256_set1_epi32(four);
+          const __m256i p0 = _mm256_maddubs_epi16(w0, v), p1 = _mm256_maddubs_epi16(w1, v);
+          pairs[n][0] = k % 4 == 0 ? p0 : _mm256_add_epi16(pairs[n][0], p0);
+          pairs[n][1] = k % 4 == 0 ? p1 : _mm256_add_epi16(pairs[n][1], p1);
+        }
+      }
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; ++v) {
+          const __m256i s = _mm256_madd_epi16(pairs[n][v], ones);
+          sum[n][v] = half == 0 ? s : _mm256_add_epi32(sum[n][v], s);
+        }
+      }
     }
+#pragma GCC unroll 4
+    for (int n = 0; n < N; ++n) {
+      const int64_t at = n * x.group_stride + first_group + g;
+      const __m256i offset = _mm256_set1_epi32(x.offset[at]);
+      const __m256 xs = _mm256_set1_ps(x.scale[at]);
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v) {
+        float* to = y + n * kBlockRows + 8 * v;
+        const __m256 f = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(sum[n][v], offset)),
+                                       _mm256_loadu_ps(scales + 8 * v));
+        _mm256_storeu_ps(to, _mm256_fmadd_ps(f, xs, _mm256_loadu_ps(to)));
+      }
+    }
+  }
+  if (p.col + p.cols < p.block->cols) return;
+  for (int n = 0; n < N; ++n) {
+    for (int64_t i = 0; i < 16; ++i) y[n * kBlockRows + i] *= 0.5f;
+  }
+}
+
+void multiply_all_fp4(const Int8TileProduct& p) {
+  constexpr int kTokens = 3;
+  for (int64_t row = 0; row < kBlockRows; row += 16) {
+    int64_t t = 0;
+    for (; t + kTokens <= p.tokens; t += kTokens) multiply_fp4<kTokens>(p, t, row);
+    if (p.tokens - t == 2) multiply_fp4<2>(p, t, row);
+    if (p.tokens - t == 1) multiply_fp4<1>(p, t, row);
+  }
+}
+
+void multiply(const Int8TileProduct& p) {
+  const bool fp4 = p.block->dtype == DType::kI8;
+  if (fp4 && p.x.low == nullptr) return multiply_all_fp4(p);
+  for (int64_t t = 0; t < p.tokens; ++t) {
+    fp4 ? multiply_token<false>(p, t) : multiply_token<true>(p, t);
   }
 }
 
@@ -329,7 +384,8 @@ void multiply(const Int8TileProduct& p) {
 
 const Int8Kernels& avx2_int8() {
   static const Int8Kernels kKernels = {.lanes = &avx2_lanes(),
-                                       .max_direct_tokens = kYmmDotTokens,
+                                       .max_direct_fp4_tokens = kMaxInt8DotTokens,
+                                       .max_direct_fp8_tokens = kYmmDotTokens,
                                        .max_direct_e4m3_tokens = kYmmDotTokens,
                                        .quantize = quantize,
                                        .quantize_row = quantize_row,

@@ -341,7 +341,8 @@ void unpack_int8_amx(const RowBlock& block, int64_t col, int64_t cols, std::byte
 
 const Int8Kernels& avx512_int8() {
   static const Int8Kernels kKernels = {.lanes = &avx512_lanes(),
-                                       .max_direct_tokens = kMaxInt8DotTokens,
+                                       .max_direct_fp4_tokens = kMaxInt8DotTokens,
+                                       .max_direct_fp8_tokens = kMaxInt8DotTokens,
                                        .max_direct_e4m3_tokens = kAvx512RowTokens,
                                        .quantize = quantize_avx512,
                                        .quantize_row = quantize_row_avx512,
