@@ -234,7 +234,8 @@ void dot_int8_avx2(const Int8RowRun& run, const Int8Rows& x, int64_t tokens, flo
   static_assert(kYmmDotTokens == 3);
   if (tokens <= kYmmDotTokens) return dot_rows(run, x, tokens, y, y_stride);
   const int64_t turns = (tokens + kYmmDotTokens - 1) / kYmmDotTokens;
-  const int64_t rows = std::max(RunRows::kRows, kTurnBytes / stored_row_bytes(*run.w));
+  const int64_t rows = std::max(
+      RunRows::kRows, kTurnBytes / stored_row_bytes(*run.w) / RunRows::kRows * RunRows::kRows);
   for (int64_t r = 0; r < run.rows; r += rows) {
     const Int8RowRun some = {run.w, run.first + r, std::min(rows, run.rows - r)};
     for (int64_t turn = 0; turn < turns; ++turn) {
